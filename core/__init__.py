@@ -1,0 +1,1 @@
+"""The validated model: knows files, never a screen (docs/design.md §1)."""

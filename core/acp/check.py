@@ -1,0 +1,35 @@
+"""`collab validate` as a whole: the folder's own findings and what the sidecar remembers (docs/specs/acp.md §5, §6)."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from core.acp import history
+from core.acp.model import LOG
+from core.acp.reader import HISTORY, Snapshot, read
+from core.files import Root
+from core.finding import Finding, Refused
+
+
+def check(path: Path) -> tuple[Snapshot, list[Finding]]:
+    """A snapshot and everything that is wrong with it, errors first. Writes nothing, never raises."""
+    snapshot = read(path)
+    found = list(snapshot.findings)
+    try:
+        with Root(path) as root:
+            found += remembered(snapshot, root)
+    except Refused:
+        # The folder itself is unreadable; the snapshot says so already.
+        pass
+    unique = dict.fromkeys(found)
+    return snapshot, sorted(unique, key=lambda item: item.severity != "error")
+
+
+def remembered(snapshot: Snapshot, root: Root) -> list[Finding]:
+    """What the sidecar knows against the log and the documents as they are now."""
+    if snapshot.setup is None or not root.exists(HISTORY):
+        return []
+    records = history.load(root)
+    found = history.integrity_findings(root, records, snapshot.mark, LOG)
+    # A log that was changed says nothing reliable about who was allowed to edit when.
+    return found or history.edit_findings(snapshot, records, root)

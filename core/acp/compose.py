@@ -1,0 +1,315 @@
+"""Document texts that guided acts write: reviews, classifications, ticks, conclusions (docs/specs/acp.md §3, §7).
+
+Pure: old text in, new text out. What cannot be composed raises Refused with the reason.
+"""
+
+from __future__ import annotations
+
+import re
+import unicodedata
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from core.acp.documents import has_label, review_heading, review_headings, scan_decisions
+from core.acp.model import Deliverables, Event, Setup
+from core.acp.vocabulary import Vocabulary, vocabulary
+from core.finding import Refused, error
+
+_TEMPLATE_HEADING = re.compile(r"^##\s+<[^>\n]*>\s+-\s+<[^>\n]*>\s+-\s+seq\s+<[^>\n]*>\s*$", re.MULTILINE)
+_LOOSE_HEADING = re.compile(r"^##\s+.+?\s+-\s+.+?\s+-\s+seq\s+\S.*$", re.MULTILINE)
+_PLACEHOLDERS = frozenset({"tbd", "tbd.", "…", "...", ""})
+_STATUS_LINE = re.compile(r"^(\s*-\s*\[)([^\W\d]+)(\]\s*)(.*)$")
+_TICK_LINE = re.compile(r"^(\s*-\s*\[)([ xX])(\]\s*)(.*?)(\s*)$")
+
+
+def language_of(text: str) -> str:
+    """The language whose tags and labels a document uses most; English when nothing tells."""
+    words = vocabulary()
+    composed = unicodedata.normalize("NFC", text).casefold()
+    best, count = "en", 0
+    for code in words.languages:
+        if code == "en":
+            continue
+        entry = words.raw["languages"][code]
+        spellings = [word for group in ("statuses", "outcomes", "headings", "review") for word in _all(entry[group])]
+        found = sum(
+            composed.count(word.casefold())
+            for word in (*spellings, *entry["ready"])
+            if len(word) > 3 or code in ("ja", "zh")
+        )
+        english = sum(composed.count(word.casefold()) for word in _english(words))
+        if found > max(count, english):
+            best, count = code, found
+    return best
+
+
+def _all(group: dict[str, list[str]]) -> list[str]:
+    return [word for spellings in group.values() for word in spellings]
+
+
+def _english(words: Vocabulary) -> list[str]:
+    entry = words.raw["languages"]["en"]
+    return [*_all(entry["headings"]), *_all(entry["review"]), *entry["ready"]]
+
+
+@dataclass(frozen=True, slots=True)
+class ReviewText:
+    """A structured review; each list holds one entry a point."""
+
+    position: str
+    concerns: Sequence[str] = ()
+    changes: Sequence[str] = ()
+    questions: Sequence[str] = ()
+
+
+def review_block(event: Event, setup: Setup, review: ReviewText, language: str = "en", read: int | None = None) -> str:
+    """The whole block of one review, its heading bearing the event's own seq and time; `read` is the proposal's seq."""
+    words = vocabulary()
+    colon = " :" if language == "fr" else "\uff1a" if language in ("ja", "zh") else ":"
+    lines = [review_heading(event.at or "", event.actor or "", event.seq or 0), ""]
+    lines.append(words.word(language, "review", "Context") + colon)
+    lines.append(f"- Read `proposal.md` after event seq `{read or event.reply_to}`.")
+    if setup.deliverables is not None:
+        lines += _review_receipt(setup.deliverables)
+    for key, entries in (
+        ("Position", [review.position]),
+        ("Concerns", review.concerns),
+        ("Required Changes", review.changes),
+        ("Questions", review.questions),
+    ):
+        lines += ["", words.word(language, "review", key) + colon]
+        lines += [bullet(text) for text in entries if text.strip()] or ["- None."]
+    return "\n".join(lines) + "\n"
+
+
+def _review_receipt(declared: Deliverables) -> list[str]:
+    others = ", ".join(f"`{declared.ref(item.file)}`" for item in declared.supporting) or "none"
+    return [
+        f"- Reviewed primary deliverable: `{declared.primary_ref}`",
+        f"- Reviewed supporting deliverables: {others}.",
+        "",
+        "Review Scope:",
+        "- Proposal coherence",
+        "- Primary deliverable completeness",
+        "- Accepted decision traceability",
+        "- Implementation readiness",
+    ]
+
+
+def bullet(text: str) -> str:
+    """A list entry; further lines are indented so that none of them can become a heading or a tag of its own."""
+    lines = [line.rstrip() for line in text.strip().splitlines()]
+    first = lines[0].removeprefix("- ").strip() if lines else ""
+    return "\n".join([f"- {first}", *(f"  {line}" for line in lines[1:])])
+
+
+def add_review(old: str, event: Event, setup: Setup, review: ReviewText | str | None, read: int | None = None) -> str:
+    """review.md with this review at its end; None: its block must be there already. Raises Refused."""
+    seq, actor = event.seq or 0, event.actor or ""
+    standing = [item for item in review_headings(old) if item.seq == seq]
+    if review is None:
+        if any(item.participant == actor for item in standing):
+            return old
+        heading = review_heading(event.at or "", actor, seq)
+        cause = (
+            f"there is no review text: give --file or --position, or write it into review.md under {heading!r} first"
+        )
+        raise Refused(error("review_text_missing", cause, None, "review.md"))
+    if standing:
+        cause = f"review.md already has a heading for seq {seq}"
+        raise Refused(error("review_heading_repeated", cause, None, f"review.md#line {standing[0].line}"))
+    block = (
+        review_block(event, setup, review, language_of(old), read)
+        if isinstance(review, ReviewText)
+        else review_from_text(event, setup, review, read)
+    )
+    if [item.seq for item in review_headings(block)] != [seq]:
+        cause = "the review's text holds a heading like those that begin a review; indent or reword it"
+        raise Refused(error("review_text_heading", cause, None, "--file"))
+    return old.rstrip("\n") + "\n\n" + block if old.strip() else block
+
+
+def review_from_text(event: Event, setup: Setup, text: str, read: int | None = None) -> str:
+    """A review written in a file: its own heading, if it has one, is replaced by the right one."""
+    body = text.replace("\r\n", "\n").replace("\r", "\n").strip("\n")
+    if not body.strip():
+        raise Refused(error("review_text_missing", "the review's text is blank", None, "--file"))
+    heading = review_heading(event.at or "", event.actor or "", event.seq or 0)
+    first = _TEMPLATE_HEADING.search(body) or _LOOSE_HEADING.match(body)
+    if first is not None:
+        body = body[first.end() :].strip("\n")
+    if not has_label(body, "Position"):
+        return review_block(event, setup, ReviewText(body), read=read)
+    if setup.deliverables is not None and "Primary deliverable completeness" not in body:
+        body = "\n".join(_review_receipt(setup.deliverables)) + "\n\n" + body
+    if not has_label(body, "Context"):
+        body = f"Context:\n- Read `proposal.md` after event seq `{read or event.reply_to}`.\n\n{body}"
+    return f"{heading}\n\n{body}\n"
+
+
+@dataclass(frozen=True, slots=True)
+class Classification:
+    """Answers to open questions: resolved texts, (text, reason) pairs that can wait, texts that block."""
+
+    resolved: Sequence[str] = ()
+    deferred: Sequence[tuple[str, str]] = ()
+    blocking: Sequence[str] = ()
+
+    @property
+    def empty(self) -> bool:
+        return not (self.resolved or self.deferred or self.blocking)
+
+
+def classify(old: str, answers: Classification) -> str:
+    """readiness.md with these answers: a line that asks the same question changes its status, others are added.
+
+    Placeholder lines of the template (`- [unresolved] TBD.`) go once there is a real answer. Raises Refused.
+    """
+    if answers.empty:
+        return old
+    words, language = vocabulary(), language_of(old)
+    reason_word = words.word(language, "reason", "Reason")
+    colon = " :" if language == "fr" else ":"
+    wanted: list[tuple[str, str, str]] = [("resolved", text, "") for text in answers.resolved]
+    wanted += [("deferred_nonblocking", text, reason) for text, reason in answers.deferred]
+    wanted += [("blocking", text, "") for text in answers.blocking]
+    for status, text, reason in wanted:
+        if not text.strip() or "\n" in text:
+            raise Refused(error("question_blank", "a question must be one line of text", None, f"--{status}"))
+        if status == "deferred_nonblocking" and not reason.strip():
+            cause = f"{text!r} is deferred without a reason; write it as 'TEXT :: REASON'"
+            raise Refused(error("readiness_reason_missing", cause, None, "--defer"))
+    lines = old.split("\n")
+    added: list[str] = []
+    for status, text, reason in wanted:
+        tag = words.word(language, "statuses", status)
+        tail = f" {reason_word}{colon} {reason.strip()}" if reason else ""
+        made = f"[{tag}] {text.strip()}{tail}"
+        spot = _same_question(lines, text)
+        if spot is None:
+            added.append(f"- {made}")
+        else:
+            lines[spot] = re.match(r"\s*", lines[spot])[0] + f"- {made}"  # type: ignore[index]
+    return _insert_items(lines, added)
+
+
+def _item(line: str) -> tuple[str, str] | None:
+    """(canonical status, text) of a status line."""
+    match = _STATUS_LINE.match(unicodedata.normalize("NFC", line))
+    if match is None:
+        return None
+    from core.acp.vocabulary import STATUSES, fold
+
+    key = match[2] if match[2] in STATUSES else vocabulary().status.get(fold(match[2]))
+    return (key, match[4].strip()) if key is not None else None
+
+
+def _same_question(lines: Sequence[str], text: str) -> int | None:
+    wanted = " ".join(text.casefold().split()).rstrip(".")
+    for index, line in enumerate(lines):
+        item = _item(line)
+        if item is not None:
+            asked = " ".join(item[1].casefold().split())
+            if asked == wanted or asked.rstrip(".") == wanted or (len(wanted) > 3 and asked.startswith(wanted)):
+                return index
+    return None
+
+
+def _insert_items(lines: list[str], added: list[str]) -> str:
+    """New lines go where the questions stand; template placeholders among them go away."""
+    spots = [index for index, line in enumerate(lines) if _item(line) is not None]
+    empty = [index for index in spots if (_item(lines[index]) or ("", "x"))[1].casefold() in _PLACEHOLDERS]
+    at = (spots[-1] + 1) if spots else len(lines)
+    if not spots and lines and lines[-1] == "":
+        at = len(lines) - 1
+    made = [*lines[:at], *added, *lines[at:]]
+    return "\n".join(line for index, line in enumerate(made) if index not in empty)
+
+
+def tick(old: str, texts: Sequence[str], everything: bool) -> str:
+    """readiness.md with `- [ ] text` lines ticked. Raises Refused for a text that stands on no such line."""
+    lines = old.split("\n")
+    left = {" ".join(text.split()): False for text in texts}
+    for index, line in enumerate(lines):
+        match = _TICK_LINE.match(line)
+        if match is None:
+            continue
+        name = " ".join(match[4].split())
+        if everything or name in left:
+            lines[index] = f"{match[1]}x{match[3]}{match[4]}{match[5]}"
+            if name in left:
+                left[name] = True
+    missing = [text for text, found in left.items() if not found]
+    if missing:
+        cause = f"readiness.md has no line '- [ ] {missing[0]}' to tick"
+        raise Refused(error("tick_unknown", cause, "collab show --folder {folder} --doc readiness.md", "--tick"))
+    return "\n".join(lines)
+
+
+@dataclass(frozen=True, slots=True)
+class ConclusionText:
+    """The parts of a conclusion that a person gives; the rest follows from the other documents."""
+
+    outcome: str
+    rationale: str
+    next_action: str
+    approach: str = ""
+    assumptions: Sequence[str] = ()
+
+
+def conclusion(
+    setup: Setup, text: ConclusionText, decisions: str, readiness: str, digest: str | None, language: str = "en"
+) -> str:
+    """conclusion.md in full: outcome, reasons, what was accepted, what is left."""
+    words = vocabulary()
+
+    def title(name: str) -> str:
+        return "## " + words.word(language, "headings", name)
+
+    first = next((line.strip() for line in text.rationale.splitlines() if line.strip()), "")
+    accepted = [
+        f"- {item.id + '. ' if item.id else ''}{item.title}" for item in scan_decisions(decisions)
+    ] or plain_decisions(decisions)
+    bodies: dict[str, str] = {
+        "Decision Outcome": f"- [{words.word(language, 'outcomes', text.outcome)}] {first}",
+        "Rationale": text.rationale.strip(),
+        "Accepted Decisions": "\n".join(accepted) or "- None.",
+        "Accepted Decisions Summary": "\n".join(accepted) or "- None.",
+        "Implementation Approach": text.approach.strip() or "As the accepted decisions say.",
+        "Assumptions": "\n".join(bullet(item) for item in text.assumptions if item.strip()) or "- None.",
+        "Deferred Follow-ups": "\n".join(deferred_items(readiness)) or "- None.",
+        "Implementation Blockers": "- None.",
+        "Next Action": text.next_action.strip(),
+        "Readiness Result": "- Objective gates: passed\n- Generated gates: passed\n- Readiness file: `readiness.md`",
+    }
+    declared = setup.deliverables
+    if declared is not None:
+        bodies["Deliverable Receipt"] = "\n".join(
+            (
+                f"- Primary: `{declared.primary_ref}`",
+                f"- Type: `{declared.primary.type}`",
+                f"- SHA-256: `{digest or 'unknown'}`",
+                f"- Supporting: {', '.join(declared.ref(item.file) for item in declared.supporting) or 'none'}",
+                f"- Attachments: {', '.join(declared.attachments) or 'none'}",
+            )
+        )
+    parts = ["# Conclusion"]
+    for name in setup.conclusion_headings:
+        parts.append(f"{title(name)}\n\n{bodies[name]}")
+    return "\n\n".join(parts) + "\n"
+
+
+def plain_decisions(decisions: str) -> list[str]:
+    """The list entries of a decisions.md without numbered headings."""
+    found = [line.strip() for line in decisions.splitlines() if line.startswith("- ")]
+    return [line for line in found if line.removeprefix("- ").casefold() not in _PLACEHOLDERS]
+
+
+def deferred_items(readiness: str) -> list[str]:
+    """What readiness.md leaves for later, as list entries."""
+    made = []
+    for line in readiness.splitlines():
+        item = _item(line)
+        if item is not None and item[0] == "deferred_nonblocking":
+            made.append(f"- {item[1]}")
+    return made

@@ -1,0 +1,214 @@
+"""Scanners of the Markdown documents: what the gates read (docs/specs/acp.md §3, §4, §7).
+
+Canonical English is read by exactly the patterns of the reference implementation, so both readers agree on
+every document; other languages are read besides, in any case, composed or decomposed.
+"""
+
+from __future__ import annotations
+
+import re
+import unicodedata
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+from core.acp.model import Deliverables
+from core.acp.vocabulary import OUTCOMES, STATUSES, fold, vocabulary
+
+_STATUS = re.compile(r"^\s*-\s*\[([A-Za-z_]+)\]\s*(.*)$", re.MULTILINE)
+_OUTCOME = re.compile(r"^\s*-\s*\[([A-Za-z_]+)\]\s+(.+)$", re.MULTILINE)
+_READY = re.compile(r"^\s*-\s*\[[xX]\]\s*Ready to implement", re.MULTILINE)
+_TICK = re.compile(r"^\s*-\s*\[([ xX])\]\s*(.*?)\s*$", re.MULTILINE)
+_HEADING = re.compile(r"(?=^##\s+(\S.*?)\s*$)", re.MULTILINE)
+_REVIEW = re.compile(r"^##\s+.+?\s+-\s+(.+?)\s+-\s+seq\s+(\d+)\s*$")
+_STATE = re.compile(r"^Status:\s*(Draft|In Review|Frozen)\s*$", re.MULTILINE)
+_DECISION = re.compile(r"^###\s+(.+)$", re.MULTILINE)
+
+
+def _line(text: str, offset: int) -> int:
+    return text.count("\n", 0, offset) + 1
+
+
+def _tag_start(match: re.Match[str]) -> int:
+    return match.start(1)
+
+
+@dataclass(frozen=True, slots=True)
+class Item:
+    """A status line of readiness.md; `status` canonical, `line` from 1."""
+
+    status: str
+    text: str
+    line: int
+
+
+@dataclass(frozen=True, slots=True)
+class Tick:
+    """A tick line `- [x] text`."""
+
+    text: str
+    ticked: bool
+    line: int
+
+
+@dataclass(frozen=True, slots=True)
+class Readiness:
+    """readiness.md as the gates see it."""
+
+    items: tuple[Item, ...]
+    blocking: tuple[Item, ...]
+    unresolved: tuple[Item, ...]
+    without_reason: tuple[Item, ...]
+    ready: bool
+    ticks: tuple[Tick, ...]
+    text: str
+
+    @property
+    def clean(self) -> bool:
+        return not (self.blocking or self.unresolved or self.without_reason)
+
+    def gate_ticked(self, gate: str) -> bool:
+        """Whether `- [x] <gate>` stands on a line of its own, exactly."""
+        return bool(re.search(r"^\s*-\s*\[[xX]\]\s*" + re.escape(gate) + r"\s*$", self.text, re.MULTILINE))
+
+
+def scan_readiness(text: str) -> Readiness:
+    """Read readiness.md; any text is legal."""
+    words = vocabulary()
+    found: list[tuple[int, str, str]] = []
+    for match in _STATUS.finditer(text):
+        if match[1] in STATUSES:
+            found.append((_line(text, _tag_start(match)), match[1], match[2]))
+    composed = unicodedata.normalize("NFC", text)
+    for match in words.status_line.finditer(composed):
+        key = words.status.get(fold(match[1]))
+        if key is not None:
+            found.append((_line(composed, _tag_start(match)), key, match[2]))
+    items = tuple(Item(status, body, line) for line, status, body in sorted(found))
+    ticks = tuple(Tick(match[2], match[1] != " ", _line(text, _tag_start(match))) for match in _TICK.finditer(text))
+    return Readiness(
+        items,
+        tuple(item for item in items if item.status == "blocking"),
+        tuple(item for item in items if item.status == "unresolved" or "TBD" in item.text),
+        tuple(
+            item
+            for item in items
+            if item.status == "deferred_nonblocking"
+            and not words.reason.search(unicodedata.normalize("NFC", item.text))
+        ),
+        bool(_READY.search(text) or words.ready.search(composed)),
+        ticks,
+        text,
+    )
+
+
+def headings(text: str) -> Iterator[tuple[str, int]]:
+    """(heading text, offset) of every `##` heading."""
+    for match in _HEADING.finditer(text):
+        yield match[1], match.start()
+
+
+@dataclass(frozen=True, slots=True)
+class Conclusion:
+    """conclusion.md as `completed` sees it; `outcomes` are (canonical word, text) pairs."""
+
+    missing: tuple[str, ...]
+    outcomes: tuple[tuple[str, str], ...]
+    placeholders: tuple[str, ...]
+    text: str
+
+
+def scan_conclusion(text: str, wanted: tuple[str, ...]) -> Conclusion:
+    """Read conclusion.md against the headings that this schema wants."""
+    words = vocabulary()
+    composed = unicodedata.normalize("NFC", text)
+    present = {name for name, _ in headings(text)}
+    present |= {words.heading.get(fold(name), "") for name in present}
+    outcomes = [(match.start(1), match[1], match[2]) for match in _OUTCOME.finditer(text) if match[1] in OUTCOMES]
+    for match in words.outcome_line.finditer(composed):
+        key = words.outcome.get(fold(match[1]))
+        if key is not None:
+            outcomes.append((match.start(1), key, match[2]))
+    return Conclusion(
+        tuple(name for name in wanted if name not in present),
+        tuple((key, body) for _, key, body in sorted(outcomes)),
+        tuple(match[0] for match in words.placeholder.finditer(composed)),
+        text,
+    )
+
+
+@dataclass(frozen=True, slots=True)
+class Heading:
+    """A review heading `## <time> - <participant> - seq N`."""
+
+    seq: int
+    participant: str
+    line: int
+
+
+def review_headings(text: str) -> tuple[Heading, ...]:
+    """Every review heading, in order; the template's `seq <event seq>` is none."""
+    found = []
+    for number, line in enumerate(text.splitlines(), start=1):
+        if line.startswith("##") and (match := _REVIEW.match(line)):
+            digits = match[2]
+            if len(digits) <= 18:
+                found.append(Heading(int(digits), match[1].strip(), number))
+    return tuple(found)
+
+
+def review_heading(at: str, participant: str, seq: int) -> str:
+    """The exact heading line that an event at `seq` needs."""
+    return f"## {at} - {participant} - seq {seq}"
+
+
+def has_label(text: str, key: str) -> bool:
+    """Whether a review label such as `Review Scope:` stands in the text, in any language."""
+    pattern = vocabulary().review.get(key)
+    return f"{key}:" in text or bool(pattern and pattern.search(unicodedata.normalize("NFC", text)))
+
+
+def deliverable_status(text: str) -> str | None:
+    """`Draft`, `In Review`, `Frozen`, or None when no `Status:` line says so."""
+    match = _STATE.search(text)
+    return match[1] if match else None
+
+
+def section_filled(text: str, heading: str) -> bool | None:
+    """Whether the section has content; None when its heading is missing."""
+    if not re.search(r"^##\s+" + re.escape(heading) + r"\s*$", text, re.MULTILINE):
+        return None
+    match = re.search(r"^##\s+" + re.escape(heading) + r"\s*$([\s\S]*?)(?=^##\s+|\Z)", text, re.MULTILINE)
+    return bool(match and match[1].strip())
+
+
+@dataclass(frozen=True, slots=True)
+class Decision:
+    """An accepted decision of decisions.md: `id` is `D1` … or None, `body` the lines below its heading."""
+
+    id: str | None
+    title: str
+    body: str
+    line: int
+
+    def reflected_in(self, declared: Deliverables) -> tuple[str, ...]:
+        """The declared references that the decision names."""
+        refs = [declared.ref(item.file) for item in (declared.primary, *declared.supporting)]
+        return tuple(ref for ref in refs if ref and ref in self.body)
+
+
+def scan_decisions(text: str) -> tuple[Decision, ...]:
+    """Every `###` block of decisions.md."""
+    found = list(_DECISION.finditer(text))
+    result = []
+    for index, match in enumerate(found):
+        end = found[index + 1].start() if index + 1 < len(found) else len(text)
+        named = re.match(r"(D\d+)\.\s+(.+)", match[1])
+        result.append(
+            Decision(
+                named[1] if named else None,
+                (named[2] if named else match[1]).strip(),
+                text[match.end() : end],
+                _line(text, match.start()),
+            )
+        )
+    return tuple(result)

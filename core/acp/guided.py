@@ -1,0 +1,166 @@
+"""Guided acts: what a person gives becomes a document and an event, decided together (docs/specs/acp.md §3, §6)."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+from core.acp import compose, store, view
+from core.acp.model import Draft, Event
+from core.acp.reader import Snapshot
+from core.clock import SYSTEM, Clock
+from core.finding import Finding, Refused, error, errors
+from core.lock import PATIENCE
+
+
+@dataclass(frozen=True)
+class Act:
+    """One guided act: which event, in whose name, and the document that goes with it.
+
+    `text` makes the new document from (event, old text, snapshot); None leaves the document as it is.
+    """
+
+    event: str
+    participant: str
+    summary: str | None = None
+    document: str | None = None
+    text: Callable[[Event, str, Snapshot], str] | None = None
+
+    @property
+    def validates(self) -> bool:
+        """The protocol asks for a valid folder before these."""
+        return self.event in ("readiness_passed", "completed")
+
+
+def draft(act: Act, snapshot: Snapshot) -> Draft:
+    """The event's draft: it answers the latest event, and says what is usual unless told otherwise."""
+    made = view.default_draft(snapshot, act.participant, act.event)
+    return made if act.summary is None else replace(made, summary=act.summary)
+
+
+def change(act: Act, snapshot: Snapshot) -> store.Change | None:
+    """The document part of an act."""
+    make = act.text
+    if make is None or act.document is None:
+        return None
+    if act.document != "review.md" and act.document not in view.editable(snapshot, act.participant):
+        reason = _not_editable(act, snapshot)
+        if reason is not None:
+            raise Refused(reason)
+    return store.Change(act.document, lambda event, old: make(event, old, snapshot))
+
+
+def _not_editable(act: Act, snapshot: Snapshot) -> Finding | None:
+    """Whose turn it is decides first; only then does the document matter."""
+    state = snapshot.state
+    if state.terminal or act.participant not in state.waiting:
+        return None
+    cause = f"{act.document} may not be edited by {act.participant} in phase {state.phase}"
+    return error("document_not_yours", cause, view.command_for(snapshot, act.participant, act.event), act.document)
+
+
+def valid_first(snapshot: Snapshot) -> list[Finding]:
+    """Errors of the folder as it would be with the new document in it."""
+    return errors(snapshot.findings)
+
+
+def prepare(act: Act, snapshot: Snapshot, clock: Clock = SYSTEM) -> store.Plan:
+    """What the act would write, for a preview. Raises Refused."""
+    check = valid_first if act.validates else None
+    return store.plan(snapshot, draft(act, snapshot), clock, change(act, snapshot), check)
+
+
+def commit(
+    path: Path,
+    act: Act,
+    clock: Clock = SYSTEM,
+    expect: store.Expectation | None = None,
+    patience: float = PATIENCE,
+) -> store.Appended:
+    """Do it: document and event, both or neither, decided under the lock. Raises Refused."""
+    return store.append_with(path, lambda snapshot: prepare(act, snapshot, clock), clock, expect, patience)
+
+
+def replace_text(text: str) -> Callable[[Event, str, Snapshot], str]:
+    """The document becomes exactly this text."""
+    made = text.replace("\r\n", "\n").replace("\r", "\n")
+    return lambda event, old, snapshot: made if made.endswith("\n") or not made else made + "\n"
+
+
+def submit(participant: str, text: str | None = None, summary: str | None = None, revise: bool = False) -> Act:
+    """proposal_submitted or proposal_revised, with proposal.md when a text is given."""
+    event = "proposal_revised" if revise else "proposal_submitted"
+    return Act(event, participant, summary, "proposal.md", replace_text(text) if text is not None else None)
+
+
+def review(participant: str, text: compose.ReviewText | str | None, summary: str | None = None) -> Act:
+    """review_submitted with its block in review.md; None: the block stands there already."""
+
+    def make(event: Event, old: str, snapshot: Snapshot) -> str:
+        if snapshot.setup is None:
+            return old
+        proposal = snapshot.last("proposal_submitted")
+        return compose.add_review(old, event, snapshot.setup, text, proposal.seq if proposal is not None else None)
+
+    if summary is None and isinstance(text, compose.ReviewText):
+        first = text.position.strip().splitlines()[:1]
+        summary = first[0].strip() if first and first[0].strip() else None
+    return Act("review_submitted", participant, summary, "review.md", make)
+
+
+def classify(participant: str, answers: compose.Classification | str | None, summary: str | None = None) -> Act:
+    """question_classified with readiness.md: a whole text, answers, or as it stands in the folder."""
+
+    def make(event: Event, old: str, snapshot: Snapshot) -> str:
+        if isinstance(answers, compose.Classification):
+            return compose.classify(old, answers)
+        return old
+
+    text = replace_text(answers) if isinstance(answers, str) else make
+    return Act("question_classified", participant, summary, "readiness.md", text if answers is not None else None)
+
+
+def decisions(participant: str, text: str | None, accept: bool, summary: str | None = None) -> Act:
+    """decision_accepted or decision_proposed, with decisions.md when a text is given."""
+    event = "decision_accepted" if accept else "decision_proposed"
+    return Act(event, participant, summary, "decisions.md", replace_text(text) if text is not None else None)
+
+
+def ready(participant: str, ticks: tuple[str, ...] = (), tick_all: bool = False, summary: str | None = None) -> Act:
+    """readiness_passed, with lines of readiness.md ticked."""
+
+    def make(event: Event, old: str, snapshot: Snapshot) -> str:
+        return compose.tick(old, ticks, tick_all)
+
+    return Act("readiness_passed", participant, summary, "readiness.md", make if ticks or tick_all else None)
+
+
+def complete(participant: str, text: compose.ConclusionText | str | None, summary: str | None = None) -> Act:
+    """completed, with conclusion.md as a whole text, composed from its parts, or as it stands."""
+
+    def make(event: Event, old: str, snapshot: Snapshot) -> str:
+        if snapshot.setup is None or not isinstance(text, compose.ConclusionText):
+            return old
+        declared = snapshot.setup.deliverables
+        digest = snapshot.document(declared.primary_ref).sha256 if declared is not None else None
+        return compose.conclusion(
+            snapshot.setup,
+            text,
+            snapshot.document("decisions.md").text,
+            snapshot.document("readiness.md").text,
+            digest,
+            compose.language_of(old),
+        )
+
+    made = replace_text(text) if isinstance(text, str) else make
+    return Act("completed", participant, summary, "conclusion.md", made if text is not None else None)
+
+
+def block(participant: str, reason: str) -> Act:
+    """blocked, with the reason as its summary."""
+    if not reason.strip():
+        raise Refused(
+            error("reason_blank", "a block needs a reason: what must be resolved, and by whom", None, "--reason")
+        )
+    return Act("blocked", participant, " ".join(reason.split()))

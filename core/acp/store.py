@@ -1,0 +1,465 @@
+"""The guarded writer: lock, mend, read, decide, write, fsync, project (docs/specs/acp.md §6).
+
+Whatever a killed writer left is settled by the next one before it decides: an interrupted document-and-event act
+is finished or undone, a torn last line goes whole into `.collab/damaged/`, a stale projection is rebuilt.
+"""
+
+from __future__ import annotations
+
+import json
+import shlex
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any
+
+from core import journal
+from core.acp import history
+from core.acp.model import DOCUMENTS, LOG, PROTOCOL, Document, Draft, Event, Setup, State
+from core.acp.reader import DAMAGED, HISTORY, PENDING, FolderReader, Snapshot, locate, repo_root
+from core.acp.rules import decide, evolve, latest_at, record
+from core.acp.validation import projection_findings
+from core.clock import SYSTEM, Clock, stamp
+from core.files import LINE_CAP, TEMPORARY, Root, sha256
+from core.finding import Finding, Refused, error, errors, warning
+from core.lock import PATIENCE, folder_lock
+
+Compose = Callable[[Event, str], str]
+
+
+@dataclass(frozen=True, slots=True)
+class Change:
+    """A document that is written in the same act as its event: `compose(event, old text) -> new text`."""
+
+    name: str
+    compose: Compose
+
+
+@dataclass(frozen=True, slots=True)
+class Expectation:
+    """What a preview showed: the log up to `mark`, and digests of documents. A commit refuses if either moved."""
+
+    mark: journal.Mark
+    documents: Mapping[str, str | None]
+
+
+@dataclass(frozen=True)
+class Appended:
+    """An event that is in the log, the state after it, and what was mended on the way."""
+
+    event: Event
+    state: State
+    mended: tuple[Finding, ...]
+    warnings: tuple[Finding, ...]
+
+
+Check = Callable[[Snapshot], list[Finding]]
+
+
+@dataclass(frozen=True)
+class Plan:
+    """A decided act before anything is written: what a preview shows and a commit does."""
+
+    snapshot: Snapshot
+    event: Event
+    line: bytes
+    before: State
+    after: State
+    document: str | None
+    old: bytes | None
+    new: bytes | None
+
+    @property
+    def expectation(self) -> Expectation:
+        known = {item.name: item.sha256 for item in self.snapshot.documents.values()}
+        return Expectation(self.snapshot.mark, known)
+
+
+def plan(
+    snapshot: Snapshot, draft: Draft, clock: Clock, change: Change | None = None, check: Check | None = None
+) -> Plan:
+    """Decide an act on a snapshot. Raises Refused with every reason; writes nothing."""
+    setup = snapshot.setup
+    if setup is None:
+        raise Refused(*(locate(item, snapshot.path) for item in snapshot.problems))
+    _appendable(snapshot)
+    _encodable(draft)
+    now = clock.now()
+    judged, new, old = snapshot, None, None
+    if change is not None:
+        old_document = snapshot.document(change.name)
+        if old_document.data is None and old_document.problem and old_document.problem.code != "file_missing":
+            raise Refused(old_document.problem)
+        old = old_document.data
+        seq = max((event.seq for event in snapshot.events if event.seq is not None), default=0) + 1
+        provisional = Event.read(record(draft, seq, latest_at(snapshot.events, now)))
+        new = change.compose(provisional, old_document.text).encode("utf-8")
+        judged = snapshot.overlay(Document(change.name, new, sha256(new)))
+    found = [locate(item, snapshot.path) for item in check(judged)] if check is not None else []
+    event, refused = decide(snapshot.state, setup, snapshot.events, draft, judged.facts, now)
+    found = [*(locate(item, snapshot.path) for item in refused), *found]
+    if event is None or errors(found):
+        raise Refused(*dict.fromkeys(found))
+    line = journal.encode(dict(event.raw))
+    if len(line) > LINE_CAP:
+        raise Refused(error("line_too_long", f"the event has {len(line)} bytes; at most {LINE_CAP} fit a line"))
+    after = evolve(snapshot.state, event, setup)
+    name = change.name if change is not None and new != old else None
+    return Plan(snapshot, event, line, snapshot.state, after, name, old, new if name else None)
+
+
+def _encodable(draft: Draft) -> None:
+    for flag, value in (
+        ("--participant", draft.participant),
+        ("--summary", draft.summary),
+        ("--doc", draft.doc),
+        ("--sha256", draft.sha256),
+    ):
+        if value is None:
+            continue
+        if "\0" in value:
+            raise Refused(error("text_has_nul", f"{flag} holds a NUL character", None, flag))
+        try:
+            value.encode("utf-8")
+        except UnicodeEncodeError:
+            raise Refused(error("text_not_utf8", f"{flag} is not valid UTF-8", None, flag)) from None
+    doc = draft.doc or ""
+    if not doc.startswith("external:") and (doc.startswith("/") or ".." in doc.split("/")):
+        raise Refused(error("path_outside_folder", f"doc must be a path inside the folder, not {doc!r}", None, "--doc"))
+
+
+def _appendable(snapshot: Snapshot) -> None:
+    """A log that cannot be trusted to be whole takes no more events."""
+    blocking = [item for item in snapshot.problems if item.code in ("log_damaged", "log_rewritten")]
+    unreadable = [item for item in snapshot.problems if item.where == LOG and item.severity == "error"]
+    illegal = [item for item in snapshot.folded.problems if item.code != "event_after_terminal"]
+    found = dict.fromkeys([*blocking, *unreadable, *illegal[:3]])
+    if found:
+        raise Refused(*(locate(item, snapshot.path) for item in found))
+
+
+def append(
+    path: Path,
+    draft: Draft,
+    *,
+    clock: Clock = SYSTEM,
+    change: Change | None = None,
+    check: Check | None = None,
+    expect: Expectation | None = None,
+    patience: float = PATIENCE,
+) -> Appended:
+    """Append one event, with its document if there is one: both or neither. Raises Refused with every reason."""
+    return append_with(path, lambda snapshot: plan(snapshot, draft, clock, change, check), clock, expect, patience)
+
+
+def append_with(
+    path: Path,
+    decide_on: Callable[[Snapshot], Plan],
+    clock: Clock = SYSTEM,
+    expect: Expectation | None = None,
+    patience: float = PATIENCE,
+) -> Appended:
+    """Lock, mend, read, let `decide_on` make the plan, write it. Raises Refused; mends are said all the same."""
+    with Root(_collaboration(path)) as root, folder_lock(root, patience=patience):
+        reader = FolderReader(path)
+        mended: list[Finding] = []
+        try:
+            mended, snapshot = _mend(root, reader, clock)
+            if expect is not None:
+                _still(snapshot, expect)
+            made = decide_on(snapshot)
+            _commit(root, made, clock)
+        except Refused as exc:
+            raise Refused(*exc.findings, *mended) from None
+        finally:
+            reader.close()
+    return Appended(made.event, made.after, tuple(mended), _heading_needed(made))
+
+
+def _collaboration(path: Path) -> Path:
+    """Only a folder that already is a collaboration gets a `.collab`."""
+    with Root(path) as root:
+        if not root.exists(PROTOCOL):
+            command = "collab init --folder {folder} --participant ID --objective TEXT --completion GATE"
+            cause = f"missing {PROTOCOL} in {path}: this is no collaboration folder"
+            raise Refused(locate(error("not_a_collaboration", cause, command, PROTOCOL), path))
+    return path
+
+
+def _still(snapshot: Snapshot, expect: Expectation) -> None:
+    moved = []
+    if snapshot.mark != expect.mark:
+        last = snapshot.last()
+        news = f"; the latest is seq {last.seq} {last.name} from {last.actor}" if last is not None else ""
+        moved.append(f"{LOG} has other events than the preview showed{news}")
+    for name, digest in expect.documents.items():
+        if snapshot.document(name).sha256 != digest:
+            moved.append(f"{name} changed since the preview")
+    if moved:
+        raise Refused(*(error("preview_outdated", cause, None, cause.split(" ")[0]) for cause in moved))
+
+
+def _heading_needed(made: Plan) -> tuple[Finding, ...]:
+    """The reference's agents append a review first: tell them the exact heading that review.md still needs."""
+    from core.acp.documents import review_heading
+
+    event = made.event
+    if event.name != "review_submitted" or made.document is not None or event.seq is None:
+        return ()
+    if any(item.seq == event.seq for item in made.snapshot.facts.headings):
+        return ()
+    heading = review_heading(event.at or "", event.actor or "", event.seq)
+    cause = f"review.md still needs this heading: {heading}"
+    return (warning("review_heading_missing", cause, None, "review.md"),)
+
+
+def _commit(root: Root, made: Plan, clock: Clock) -> None:
+    """Write a decided act. Order matters: evidence, intent, document, event, record, projection, intent gone."""
+    seq = made.event.seq or 0
+    if made.document is not None and made.new is not None:
+        if made.old is not None:
+            history.keep(root, made.old)
+        history.keep(root, made.new)
+        intent = {
+            "seq": seq,
+            "line": made.line.decode("utf-8"),
+            "document": made.document,
+            "before": sha256(made.old) if made.old is not None else None,
+            "after": sha256(made.new),
+        }
+        root.replace(PENDING, (json.dumps(intent, ensure_ascii=True, sort_keys=True) + "\n").encode())
+        try:
+            _write_document(root, made.snapshot, made.document, made.new)
+            root.append(LOG, made.line)
+        except Refused as exc:
+            raise Refused(*exc.findings, *_undo(root, made)) from exc
+    else:
+        root.append(LOG, made.line)
+    snapshot = made.snapshot
+    if made.document is not None and made.new is not None:
+        snapshot = snapshot.overlay(Document(made.document, made.new, sha256(made.new)))
+    # The event is in the log: from here on nothing may turn this act into a failure.
+    _settle(root, snapshot, made.event, made.line, made.after, clock)
+
+
+def _undo(root: Root, made: Plan) -> list[Finding]:
+    """Take back a document whose event could not be written; what cannot be done now, the next writer does."""
+    name, new = made.document or "", made.new or b""
+    try:
+        kept = _keep_draft(root, name, made.event, sha256(new))
+        _put_back(root, made.snapshot, name, sha256(new), made.old)
+        root.remove(PENDING)
+    except Refused:
+        cause = f"{name} and its event are settled together by the next writing command"
+        return [warning("intent_pending", cause, locate_repair(made.snapshot.path), PENDING)]
+    return [warning("intent_undone", f"nothing was written; the text for {name} is kept in {kept}", None, kept)]
+
+
+def locate_repair(path: Path) -> str:
+    """The command that mends this folder."""
+    return f"collab repair --folder {shlex.quote(str(path))}"
+
+
+def _put_back(root: Root, snapshot: Snapshot, name: str, after: str, old: bytes | None) -> None:
+    """Restore the old text, unless somebody has changed the document again since."""
+    with_new = FolderReader(snapshot.path)
+    try:
+        now = with_new.refresh().document(name)
+    finally:
+        with_new.close()
+    if now.sha256 != after:
+        return
+    if old is not None:
+        _write_document(root, snapshot, name, old)
+    elif name in DOCUMENTS:
+        root.remove(name)
+
+
+def _settle(root: Root, snapshot: Snapshot, event: Event, line: bytes, after: State, clock: Clock) -> None:
+    try:
+        _remember(root, snapshot, event, line)
+    except Refused:
+        # Without a record the contents at this event are unknown later; the log itself is whole.
+        pass
+    try:
+        _project(root, snapshot.setup, after, clock)
+        if root.exists(PENDING):
+            root.remove(PENDING)
+    except Refused:
+        # A stale projection and a finished intent are what the next writer mends.
+        pass
+
+
+def _remember(root: Root, snapshot: Snapshot, event: Event, line: bytes) -> None:
+    log, _ = journal.read_hashed(root, LOG)
+    known = [*snapshot.documents.values(), *snapshot.deliverables.values()]
+    for document in known:
+        if document.data is not None:
+            history.keep(root, document.data)
+    made = history.make(event, log.mark.offset, log.mark.digest, history.digests(known))
+    root.append(HISTORY, journal.encode(made))
+
+
+def _project(root: Root, setup: Setup | None, state: State, clock: Clock) -> None:
+    """Write the projection into protocol.json, everything else in it kept."""
+    if setup is None or state.phase is None:
+        return
+    raw: dict[str, Any] = dict(setup.raw)
+    raw["currentPhase"] = state.phase
+    raw["proposalOwner"] = state.owner
+    raw["waitingFor"] = list(state.waiting)
+    raw["updatedAt"] = stamp(clock.now())
+    root.replace(PROTOCOL, encode_setup(raw))
+
+
+def encode_setup(raw: Mapping[str, Any]) -> bytes:
+    """protocol.json as the protocol writes it: indent 2, sorted keys, non-ASCII kept, final newline."""
+    text = json.dumps(raw, ensure_ascii=False, indent=2, sort_keys=True) + "\n"
+    return text.encode("utf-8", "backslashreplace")
+
+
+def _write_document(root: Root, snapshot: Snapshot, name: str, data: bytes) -> None:
+    if name in DOCUMENTS:
+        root.replace(name, data)
+        return
+    declared = snapshot.setup.deliverables if snapshot.setup is not None else None
+    item = declared.find(name) if declared is not None else None
+    if declared is None or item is None or snapshot.setup is None:
+        raise Refused(error("deliverable_doc_wrong", f"{name} is no declared deliverable", None, name))
+    if declared.mode != "external":
+        root.replace(f"{declared.dir}/{item.file}", data)
+        return
+    base, problem = repo_root(snapshot.path, snapshot.setup)
+    if base is None:
+        raise Refused(error("setup_invalid", problem or "repoRoot is wrong", None, PROTOCOL))
+    with Root(base) as outside:
+        outside.replace(f"{declared.dir}/{item.file}", data)
+
+
+def mend(path: Path, clock: Clock = SYSTEM, patience: float = PATIENCE) -> list[Finding]:
+    """`collab repair`: settle what a killed writer left; returns what was done, as warnings. Raises Refused."""
+    with Root(_collaboration(path)) as root, folder_lock(root, patience=patience):
+        reader = FolderReader(path)
+        try:
+            return _mend(root, reader, clock)[0]
+        finally:
+            reader.close()
+
+
+def _mend(root: Root, reader: FolderReader, clock: Clock) -> tuple[list[Finding], Snapshot]:
+    done: list[Finding] = []
+    for name in root.names(".collab"):
+        if name.startswith(TEMPORARY):
+            root.remove(f".collab/{name}")
+    snapshot = reader.refresh()
+    if snapshot.pending.strip():
+        done.append(_mend_tail(root, snapshot))
+        snapshot = reader.refresh()
+    if snapshot.intent is not None and snapshot.setup is not None:
+        done.append(_mend_intent(root, snapshot, clock))
+        snapshot = reader.refresh()
+    if snapshot.setup is not None and projection_findings(snapshot.setup, snapshot.state):
+        _project(root, snapshot.setup, snapshot.state, clock)
+        phase = snapshot.state.phase
+        cause = f"{PROTOCOL} was stale; it now says {phase}, as the log does"
+        done.append(warning("projection_rebuilt", cause, None, PROTOCOL))
+        snapshot = reader.refresh()
+    return [locate(item, snapshot.path) for item in done], snapshot
+
+
+def _mend_tail(root: Root, snapshot: Snapshot) -> Finding:
+    if not snapshot.torn:
+        root.append(LOG, b"\n")
+        return warning("log_line_ended", f"the last line of {LOG} had no line end; it has one now", None, LOG)
+    size = root.read(LOG, cap=1 << 62).signature
+    whole = _tail_bytes(root, snapshot.mark.offset)
+    name = f"{DAMAGED}/{LOG}-{snapshot.mark.offset}-{sha256(whole)[:12]}"
+    root.create(name, whole)
+    root.truncate(LOG, snapshot.mark.offset)
+    length = size.size - snapshot.mark.offset if size is not None else len(whole)
+    cause = f"a torn last line of {LOG} ({length} bytes) was set aside in {name}"
+    return warning("log_torn_mended", cause, None, name)
+
+
+def _tail_bytes(root: Root, offset: int) -> bytes:
+    import os
+
+    fd, info = root.open_read(LOG)
+    try:
+        return os.pread(fd, max(0, info.st_size - offset), offset)
+    finally:
+        os.close(fd)
+
+
+def _mend_intent(root: Root, snapshot: Snapshot, clock: Clock) -> Finding:
+    """Finish or undo an interrupted act (docs/specs/acp.md §6): event in the log, else legal, else put back."""
+    intent = _read_intent(snapshot)
+    if intent is None:
+        name = f"{DAMAGED}/pending-{sha256(snapshot.intent or b'')[:12]}.json"
+        root.create(name, snapshot.intent or b"")
+        root.remove(PENDING)
+        return warning("intent_damaged", f"{PENDING} was unreadable and was set aside in {name}", None, name)
+    line, name, before, after = intent
+    event = Event.read(journal.decode(line)[0] or {})
+    current = snapshot.document(name)
+    written = next((item for item in snapshot.events if item.seq == event.seq), None)
+    if written is not None and written.raw == event.raw:
+        _settle(root, snapshot, event, line, snapshot.state, clock)
+        return warning("intent_finished", f"seq {event.seq} {event.name} and {name} were both written", None, name)
+    draft = Draft(
+        event.actor or "",
+        event.name or "",
+        event.summary or "",
+        event.doc,
+        event.reply_to,
+        event.role,
+        event.sha256,
+    )
+    if current.sha256 == after:
+        try:
+            made = plan(snapshot, draft, clock)
+            if made.event.seq == event.seq:
+                root.append(LOG, made.line)
+                _settle(root, snapshot, made.event, made.line, made.after, clock)
+                cause = f"seq {event.seq} {event.name} was appended: {name} had been written already"
+                return warning("intent_finished", cause, None, name)
+        except Refused:
+            # The act is no longer legal; the text goes back below.
+            pass
+    kept = _keep_draft(root, name, event, after)
+    old = history.content(root, before) if before is not None else None
+    if before is None or old is not None:
+        _put_back(root, snapshot, name, after, old)
+    root.remove(PENDING)
+    cause = f"an interrupted {event.name} was undone; its text for {name} is kept in {kept}"
+    return warning("intent_undone", cause, None, kept)
+
+
+def _keep_draft(root: Root, name: str, event: Event, digest: str) -> str:
+    data = history.content(root, digest)
+    safe = name.replace("/", "-").replace(":", "-")
+    kept = f"{DAMAGED}/draft-seq{event.seq}-{digest[:12]}-{safe}"
+    if data is not None:
+        root.create(kept, data)
+    return kept
+
+
+def _read_intent(snapshot: Snapshot) -> tuple[bytes, str, str | None, str] | None:
+    raw = journal.decode((snapshot.intent or b"").strip())[0]
+    if raw is None:
+        return None
+    line, name, before, after = raw.get("line"), raw.get("document"), raw.get("before"), raw.get("after")
+    known = {*DOCUMENTS, *snapshot.deliverables}
+    if not isinstance(line, str) or name not in known or not isinstance(after, str):
+        return None
+    data = line.encode("utf-8", "replace")
+    if journal.decode(data.strip())[0] is None or not (before is None or isinstance(before, str)):
+        return None
+    return data, str(name), before, after
+
+
+def edited(made: Plan) -> Snapshot:
+    """The snapshot with the plan's document in it."""
+    if made.document is None or made.new is None:
+        return made.snapshot
+    return replace(made.snapshot.overlay(Document(made.document, made.new, sha256(made.new))))

@@ -1,0 +1,156 @@
+"""What a new collaboration is made from (docs/specs/acp.md §1, §5)."""
+
+from __future__ import annotations
+
+import pkgutil
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+from core import journal
+from core.acp import history
+from core.acp.model import DOCUMENTS, FORBIDDEN_FILES, LOG, PROTOCOL, Event
+from core.acp.reader import HISTORY
+from core.acp.store import encode_setup
+from core.clock import Clock, stamp
+from core.files import Root, explain, sha256
+from core.finding import Finding, Refused, error
+from core.lock import folder_lock
+
+LANGUAGES = ("en", "fr")
+
+
+def cleaned(values: Sequence[str]) -> list[str]:
+    """Trimmed, blanks dropped, repeats collapsed, order kept."""
+    return list(dict.fromkeys(value.strip() for value in values if value.strip()))
+
+
+def check_init(objective: str, participants: Sequence[str], gates: Sequence[str], language: str) -> list[Finding]:
+    """What is missing or wrong in the answers for a new collaboration."""
+    found: list[Finding] = []
+    if not objective.strip():
+        found.append(error("objective_blank", "--objective must not be blank", None, "--objective"))
+    if not cleaned(participants):
+        found.append(
+            error("participant_missing", "at least one non-blank --participant is required", None, "--participant")
+        )
+    if not cleaned(gates):
+        found.append(error("gate_missing", "at least one non-blank --completion is required", None, "--completion"))
+    for gate in cleaned(gates):
+        for name in FORBIDDEN_FILES:
+            if name in gate:
+                cause = f"completion gate must not reference obsolete file {name}"
+                found.append(error("gate_obsolete", cause, None, "--completion"))
+        if "\n" in gate or "\r" in gate:
+            found.append(error("gate_multiline", "a completion gate must be one line", None, "--completion"))
+    for name in cleaned(participants):
+        if not name.isprintable() or " - " in name:
+            cause = f"participant {name!r} must be printable and must not contain ' - ', which review headings use"
+            found.append(error("participant_malformed", cause, None, "--participant"))
+    for flag, values in (("--objective", [objective]), ("--participant", participants), ("--completion", gates)):
+        for value in values:
+            if "\0" in value or any(0xD800 <= ord(char) <= 0xDFFF for char in value):
+                found.append(error("text_not_utf8", f"{flag} is not valid UTF-8 text", None, flag))
+                break
+    if language not in LANGUAGES:
+        cause = f"there are no templates in {language!r}; there are {', '.join(LANGUAGES)}"
+        found.append(error("language_unknown", cause, None, "--language"))
+    return found
+
+
+def render(name: str, language: str, values: dict[str, str]) -> str:
+    """A template with its `{{places}}` filled once; what is filled in is not looked at again."""
+    data = pkgutil.get_data("collab_templates", f"{language}/{name}")
+    text = (data or b"").decode("utf-8")
+    pieces = text.split("{{")
+    made = [pieces[0]]
+    for piece in pieces[1:]:
+        key, _, rest = piece.partition("}}")
+        made.append(values.get(key, "{{" + key + "}}") + rest)
+    return "".join(made)
+
+
+def initialize(
+    path: Path,
+    objective: str,
+    participants: Sequence[str],
+    gates: Sequence[str],
+    clock: Clock,
+    language: str = "en",
+    extra: dict[str, bytes] | None = None,
+    notes: str = "",
+) -> None:
+    """Create every file of a v1 collaboration and append `initialized` by the first participant.
+
+    `extra` are documents that replace the templates, `notes` are lines added to README.md. Raises Refused and
+    writes nothing when an answer is wrong or the folder already holds a protocol.json.
+    """
+    found = check_init(objective, participants, gates, language)
+    if found:
+        raise Refused(*found)
+    people, wanted = cleaned(participants), cleaned(gates)
+    now = stamp(clock.now())
+    setup: dict[str, Any] = {
+        "objective": objective.strip(),
+        "participants": [{"id": name} for name in people],
+        "completionGates": wanted,
+        "currentPhase": "drafting",
+        "proposalOwner": people[0],
+        "waitingFor": [people[0]],
+        "createdAt": now,
+        "updatedAt": now,
+    }
+    values = {
+        "objective": objective.strip(),
+        "participants": "\n".join(f"- `{name}`" for name in people),
+        "gates": "\n".join(f"- {gate}" for gate in wanted),
+        "gate_checks": "\n".join(f"- [ ] {gate}" for gate in wanted),
+    }
+    files = {name: render(name, language, values).encode() for name in ("README.md", *DOCUMENTS)}
+    files["README.md"] += notes.encode()
+    files.update(extra or {})
+    event = {
+        "seq": 1,
+        "from": people[0],
+        "event": "initialized",
+        "at": now,
+        "summary": "Collaboration initialized.",
+        "doc": PROTOCOL,
+    }
+    try:
+        path.mkdir(parents=True, exist_ok=True)
+    except OSError as exc:
+        raise Refused(explain(exc, str(path))) from None
+    with Root(path) as root, folder_lock(root):
+        if root.exists(PROTOCOL):
+            raise Refused(exists_finding(path))
+        line = journal.encode(event)
+        # protocol.json makes a folder a collaboration, so it comes last: a crash before leaves none.
+        for name, data in files.items():
+            root.create(name, data)
+        attributes = pkgutil.get_data("collab_templates", "gitattributes") or b""
+        root.create(".gitattributes", attributes)
+        _begin_log(root, line)
+        documents = {name: files[name] for name in DOCUMENTS}
+        for data in documents.values():
+            history.keep(root, data)
+        digests = {name: sha256(data) for name, data in documents.items()}
+        record = history.make(Event.read(event), len(line), sha256(line), digests)
+        root.append(HISTORY, journal.encode(record))
+        root.replace(PROTOCOL, encode_setup(setup))
+
+
+def _begin_log(root: Root, line: bytes) -> None:
+    """Write the first event; a log of somebody else's is never overwritten, one of an interrupted `init` is."""
+    log = journal.read(root, LOG)
+    events = [item.record.get("event") if item.record else None for item in log.lines]
+    if root.exists(LOG) and (log.problem is not None or events not in ([], ["initialized"])):
+        cause = f"the folder holds {LOG} with {len(events)} lines but no {PROTOCOL}; nothing is overwritten"
+        raise Refused(error("log_exists", cause, None, LOG))
+    root.replace(LOG, line)
+
+
+def exists_finding(path: Path) -> Finding:
+    """The refusal of `init` on a folder that is a collaboration already."""
+    cause = "collaboration folder already contains protocol.json; use --resume to acknowledge it"
+    return error("collaboration_exists", cause, None, str(path))

@@ -1,0 +1,244 @@
+"""Append-only JSONL: read, follow, notice torn tails and rewritten history (docs/specs/acp.md §1, §6).
+
+An unterminated last line is *pending* (its writer may be at work or dead), a terminated line that is no JSON
+object is *damaged* and keeps its number. Lines end at `\\n` only and are decoded one by one.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+from dataclasses import dataclass
+from typing import Any, Literal
+
+from core.files import LINE_CAP, Root, Signature, explain, sign
+from core.finding import Finding, Refused
+
+_SEPARATORS = {"\x85": "\\u0085", "\u2028": "\\u2028", "\u2029": "\\u2029"}
+_CHUNK = 1024 * 1024
+_TAIL = 4096
+
+
+def encode(record: dict[str, Any]) -> bytes:
+    """One compact line with its `\\n`: non-ASCII kept, U+0085, U+2028 and U+2029 escaped, lone surrogates too."""
+    text = json.dumps(record, ensure_ascii=False, separators=(",", ":"), allow_nan=False)
+    for char, escaped in _SEPARATORS.items():
+        if char in text:
+            text = text.replace(char, escaped)
+    try:
+        return text.encode("utf-8") + b"\n"
+    except UnicodeEncodeError:
+        return json.dumps(record, separators=(",", ":"), allow_nan=False).encode("ascii") + b"\n"
+
+
+def _reject(token: str) -> Any:
+    raise ValueError(f"{token} is no JSON")
+
+
+def decode(raw: bytes) -> tuple[dict[str, Any] | None, str | None]:
+    """(record, None) or (None, why it is none). Never raises, whatever the bytes are."""
+    if len(raw) > LINE_CAP:
+        return None, f"longer than {LINE_CAP} bytes"
+    try:
+        value = json.loads(raw.decode("utf-8"), parse_constant=_reject)
+    except UnicodeDecodeError:
+        return None, "not UTF-8"
+    except RecursionError:
+        return None, "nested too deeply"
+    except ValueError as exc:
+        return None, f"invalid JSON: {str(exc).splitlines()[0][:80]}"
+    if not isinstance(value, dict):
+        return None, "event must be an object"
+    return value, None
+
+
+@dataclass(frozen=True, slots=True)
+class Line:
+    """A terminated, non-blank line: its number (from 1), byte offset, record or problem, and its raw bytes."""
+
+    number: int
+    offset: int
+    raw: bytes
+    record: dict[str, Any] | None
+    problem: str | None
+
+
+@dataclass(frozen=True, slots=True)
+class Mark:
+    """How far a log was consumed: enough to follow it cheaply and to notice rewriting.
+
+    `digest` is the sha256 of the first `offset` bytes (whole lines), `lines` their number, blank ones included.
+    """
+
+    inode: int
+    offset: int
+    lines: int
+    digest: str
+
+
+@dataclass(frozen=True, slots=True)
+class Log:
+    """A log as read once. `pending` are the bytes after the last `\\n`; `problem` says why it is unreadable."""
+
+    lines: tuple[Line, ...]
+    pending: bytes
+    mark: Mark
+    signature: Signature | None
+    problem: Finding | None = None
+
+
+EMPTY = Mark(0, 0, 0, hashlib.sha256(b"").hexdigest())
+
+
+def read(root: Root, name: str) -> Log:
+    """The whole log. A missing or unreadable file is a `problem`, not an exception."""
+    return read_hashed(root, name)[0]
+
+
+def read_hashed(root: Root, name: str) -> tuple[Log, hashlib._Hash]:
+    """The whole log, and a digest object over its terminated lines that can be carried on."""
+    return _consume(root, name, EMPTY, hashlib.sha256())
+
+
+def _consume(root: Root, name: str, mark: Mark, digest: hashlib._Hash) -> tuple[Log, hashlib._Hash]:
+    """The lines after `mark`, and the digest of everything up to the last `\\n`.
+
+    Of a line above the cap only the beginning is kept in memory, so its length does not matter.
+    """
+    lines: list[Line] = []
+    number, offset = mark.lines, mark.offset
+    held, length = bytearray(), 0
+    running = digest.copy()
+    try:
+        fd, info = root.open_read(name)
+        try:
+            os.lseek(fd, mark.offset, os.SEEK_SET)
+            while chunk := os.read(fd, _CHUNK):
+                pieces = chunk.split(b"\n")
+                for part in pieces[:-1]:
+                    size, piece = length + len(part) + 1, part
+                    if length:
+                        held += part[: LINE_CAP + 1]
+                        piece = bytes(held)
+                        held.clear()
+                        length = 0
+                    number += 1
+                    if size > LINE_CAP:
+                        lines.append(Line(number, offset, piece[:200], None, f"longer than {LINE_CAP} bytes"))
+                    elif piece.strip():
+                        lines.append(Line(number, offset, piece + b"\n", *decode(piece)))
+                    offset += size
+                if rest := pieces[-1]:
+                    length += len(rest)
+                    if len(held) <= LINE_CAP:
+                        held += rest
+                running.update(chunk[: len(chunk) - len(rest)])
+                if len(pieces) > 1:
+                    digest = running.copy()
+                running.update(rest)
+        finally:
+            os.close(fd)
+    except Refused as exc:
+        return Log((), b"", EMPTY, None, exc.findings[0]), digest
+    except OSError as exc:
+        return Log((), b"", EMPTY, None, explain(exc, name)), digest
+    done = Mark(info.st_ino, offset, number, digest.hexdigest())
+    return Log(tuple(lines), bytes(held[:LINE_CAP]), done, sign(info)), digest
+
+
+Reset = Literal["gone", "replaced", "truncated", "rewritten"]
+
+
+@dataclass(frozen=True, slots=True)
+class News:
+    """What a follower found since the last look. `reset` means: forget everything, `lines` are the whole log."""
+
+    lines: tuple[Line, ...]
+    pending: bytes
+    reset: Reset | None
+    problem: Finding | None = None
+
+
+class Follower:
+    """Reads a growing log once: each `poll` costs one `stat` when nothing happened, else only the new bytes.
+
+    A changed prefix is noticed by its digest: always when the file is another one or shrank, and when it grew
+    as long as the prefix is below `verify_cap` bytes; beyond that its last 4 KiB are compared.
+    """
+
+    def __init__(self, root: Root, name: str, verify_cap: int = 8 * 1024 * 1024) -> None:
+        self._root, self._name, self._cap = root, name, verify_cap
+        self._digest = hashlib.sha256()
+        self._tail = b""
+        self._seen: Signature | None = None
+        self.mark = EMPTY
+
+    def poll(self) -> News:
+        """New lines since the last call."""
+        signature = self._root.signature(self._name)
+        if signature is None:
+            known = self.mark.offset > 0 or self._seen is not None
+            self._forget()
+            problem = self._root.read(self._name, 0).problem
+            return News((), b"", "gone" if known else None, problem)
+        if signature == self._seen:
+            return News((), b"", None)
+        reset = self._changed(signature)
+        if reset is not None:
+            self._forget()
+        log, self._digest = _consume(self._root, self._name, self.mark, self._digest)
+        if log.problem is not None:
+            self._forget()
+            return News((), b"", reset or "gone", log.problem)
+        self.mark = log.mark
+        self._seen = log.signature
+        if self.mark.offset > self._cap:
+            self._tail = self._last_bytes()
+        return News(log.lines, log.pending, reset)
+
+    def _last_bytes(self) -> bytes:
+        try:
+            fd, _ = self._root.open_read(self._name)
+        except (OSError, Refused):
+            return b""
+        try:
+            return os.pread(fd, _TAIL, max(0, self.mark.offset - _TAIL))[: self.mark.offset]
+        finally:
+            os.close(fd)
+
+    def _forget(self) -> None:
+        self._digest, self._tail, self._seen, self.mark = hashlib.sha256(), b"", None, EMPTY
+
+    def _changed(self, signature: Signature) -> Reset | None:
+        if self.mark.offset == 0:
+            return None
+        if signature.size < self.mark.offset:
+            return "truncated"
+        whole = signature.inode != self.mark.inode or self.mark.offset <= self._cap
+        if prefix_matches(self._root, self._name, self.mark, None if whole else self._tail):
+            return None
+        return "replaced" if signature.inode != self.mark.inode else "rewritten"
+
+
+def prefix_matches(root: Root, name: str, mark: Mark, tail: bytes | None = None) -> bool:
+    """Whether the file still begins with the bytes of `mark`; with `tail`, only those before its end are compared."""
+    try:
+        fd, _ = root.open_read(name)
+    except (OSError, Refused):
+        return False
+    try:
+        if tail is not None:
+            return os.pread(fd, len(tail), mark.offset - len(tail)) == tail
+        digest, left = hashlib.sha256(), mark.offset
+        while left > 0:
+            chunk = os.read(fd, min(left, _CHUNK))
+            if not chunk:
+                return False
+            digest.update(chunk)
+            left -= len(chunk)
+        return digest.hexdigest() == mark.digest
+    except OSError:
+        return False
+    finally:
+        os.close(fd)

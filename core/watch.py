@@ -1,0 +1,80 @@
+"""Something changed there: by notification where possible, by a slow look everywhere (docs/specs/pitfalls, design §1).
+
+Notifications are a hint, never the truth: each turn of a watcher ends in a look by the caller, after a change or
+at the latest after `tick` seconds, so lost events, recreated folders and silent file systems only cost time.
+"""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections.abc import Callable, Iterator, Sequence
+from pathlib import Path
+from typing import Literal
+
+Mode = Literal["live", "polling"]
+
+
+class Watcher:
+    """Yields the paths that changed, or an empty set when it is time to look anyway. Belongs to one thread."""
+
+    def __init__(self, paths: Callable[[], Sequence[Path]], stop: threading.Event, tick: float = 2.0) -> None:
+        """`paths` are the folders to watch, asked again at every turn; `stop` ends the iteration."""
+        self._paths, self._stop, self._tick = paths, stop, tick
+        self.mode: Mode = "polling"
+
+    def __iter__(self) -> Iterator[frozenset[Path]]:
+        while not self._stop.is_set():
+            wanted = self._existing()
+            marks = _marks(wanted)
+            try:
+                yield from self._notified(wanted, marks)
+            except (OSError, RuntimeError, ValueError):
+                # Out of watches or instances, a name that is no UTF-8, a file system that cannot: look instead.
+                self.mode = "polling"
+                if self._stop.wait(self._tick):
+                    return
+                yield frozenset()
+
+    def _existing(self) -> list[Path]:
+        return sorted({path for path in self._paths() if path.is_dir()})
+
+    def _notified(self, wanted: Sequence[Path], marks: dict[Path, int]) -> Iterator[frozenset[Path]]:
+        if not wanted:
+            self.mode = "polling"
+            if not self._stop.wait(self._tick):
+                yield frozenset()
+            return
+        from watchfiles import watch
+
+        last = time.monotonic()
+        for changes in watch(
+            *wanted,
+            watch_filter=None,
+            debounce=200,
+            step=10,
+            stop_event=self._stop,
+            rust_timeout=max(50, int(self._tick * 1000)),
+            yield_on_timeout=True,
+            raise_interrupt=False,
+            recursive=False,
+            ignore_permission_denied=True,
+        ):
+            self.mode = "live"
+            yield frozenset(Path(path) for _, path in changes)
+            now = time.monotonic()
+            if now - last >= self._tick or not changes:
+                last = now
+                if self._existing() != list(wanted) or _marks(wanted) != marks:
+                    return
+
+
+def _marks(paths: Sequence[Path]) -> dict[Path, int]:
+    """Inodes: a folder that was removed and made again is another one, and its old watch is deaf."""
+    found = {}
+    for path in paths:
+        try:
+            found[path] = path.stat().st_ino
+        except OSError:
+            continue
+    return found

@@ -1,0 +1,212 @@
+"""Finds every collaboration below the roots and summarises it cheaply (docs/design.md §3, "Discovery")."""
+
+from __future__ import annotations
+
+import os
+import stat
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+from datetime import datetime
+from pathlib import Path
+from typing import Literal
+
+from core import journal
+from core.acp.model import LOG, PROTOCOL, Event, Setup, State, read_setup
+from core.acp.rules import Fold, fold
+from core.acp.validation import projection_findings
+from core.clock import parse
+from core.files import Root, Signature
+from core.finding import Finding, Refused, error
+
+DEPTH = 6
+SKIPPED = frozenset({".git", "node_modules", ".venv", "__pycache__"})
+WHOLE_LOG = 256 * 1024
+_TAIL = 64 * 1024
+
+Health = Literal["ok", "stale", "damaged", "unreadable"]
+
+
+@dataclass(frozen=True, slots=True)
+class Place:
+    """Something that the console can open: `kind` says which system it belongs to."""
+
+    kind: str
+    path: Path
+
+
+def find(roots: Iterable[Path], depth: int = DEPTH) -> list[Place]:
+    """Every collaboration at or below the roots, sorted by path; no link is followed, the unreadable skipped."""
+    found: dict[Path, Place] = {}
+    for root in roots:
+        for place in _walk(root, depth):
+            found.setdefault(place.path, place)
+    return [found[path] for path in sorted(found)]
+
+
+def _walk(folder: Path, depth: int) -> Iterator[Place]:
+    try:
+        with os.scandir(folder) as listing:
+            entries = list(listing)
+    except OSError:
+        return
+    names = {entry.name for entry in entries}
+    if PROTOCOL in names or LOG in names:
+        yield Place("acp", folder)
+        return
+    if depth <= 0:
+        return
+    for entry in entries:
+        try:
+            if entry.name not in SKIPPED and entry.is_dir(follow_symlinks=False):
+                yield from _walk(folder / entry.name, depth - 1)
+        except OSError:
+            continue
+
+
+@dataclass(frozen=True, slots=True)
+class Item:
+    """A collaboration in one line. `since` is when its state last changed; `problem` is what is wrong with it."""
+
+    kind: str
+    path: Path
+    title: str
+    phase: str | None
+    owner: str | None
+    participants: tuple[str, ...]
+    waiting_for: tuple[str, ...]
+    since: datetime | None
+    health: Health
+    seq: int
+    last: Event | None
+    state: State | None
+    problem: Finding | None = None
+
+
+class Summaries:
+    """Summaries of many folders, each read again only when protocol.json or the log changed."""
+
+    def __init__(self) -> None:
+        self._known: dict[Path, tuple[tuple[Signature | None, Signature | None], Item]] = {}
+
+    def item(self, place: Place) -> Item:
+        """The summary of one place; never raises."""
+        marks = (_signature(place.path / PROTOCOL), _signature(place.path / LOG))
+        known = self._known.get(place.path)
+        if known is not None and known[0] == marks:
+            return known[1]
+        made = summarise(place)
+        self._known[place.path] = (marks, made)
+        return made
+
+    def items(self, places: Iterable[Place]) -> list[Item]:
+        """Summaries in the order of the places; what is gone is forgotten."""
+        made = {place.path: self.item(place) for place in places}
+        self._known = {path: entry for path, entry in self._known.items() if path in made}
+        return list(made.values())
+
+
+def _signature(path: Path) -> Signature | None:
+    try:
+        info = os.lstat(path)
+    except (OSError, ValueError):
+        return None
+    return Signature(info.st_ino, info.st_size, info.st_mtime_ns) if stat.S_ISREG(info.st_mode) else None
+
+
+def summarise(place: Place) -> Item:
+    """One line about a collaboration: protocol.json and the log's tail, the whole log only when it is small."""
+    try:
+        with Root(place.path) as root:
+            return _summarise(place, root)
+    except Refused as exc:
+        return _broken(place, exc.findings[0])
+
+
+def _broken(place: Place, problem: Finding) -> Item:
+    return Item("acp", place.path, place.path.name, None, None, (), (), None, "unreadable", 0, None, None, problem)
+
+
+def _summarise(place: Place, root: Root) -> Item:
+    content = root.read(PROTOCOL)
+    setup, problem = read_setup(content.data) if content.data is not None else (None, content.problem)
+    if setup is None:
+        return _broken(place, problem or error("file_unreadable", f"{PROTOCOL} cannot be read", None, PROTOCOL))
+    signature = root.signature(LOG)
+    if signature is not None and signature.size > WHOLE_LOG:
+        return _from_tail(place, root, setup, signature.size)
+    log = journal.read(root, LOG)
+    events = [Event.read(line.record, line.number) for line in log.lines if line.record is not None]
+    tail = journal.decode(log.pending)[0] if log.pending.strip() else None
+    if tail is not None:
+        events.append(Event.read(tail, log.mark.lines + 1))
+    folded = fold(setup, events)
+    health: Health = "ok"
+    if log.problem is not None:
+        health = "unreadable"
+    elif any(line.record is None for line in log.lines) or (log.pending.strip() and tail is None) or folded.problems:
+        health = "damaged"
+    elif projection_findings(setup, folded.state):
+        health = "stale"
+    return _item(place, setup, folded, events, health, log.problem)
+
+
+def _item(
+    place: Place, setup: Setup, folded: Fold, events: list[Event], health: Health, problem: Finding | None
+) -> Item:
+    last = events[-1] if events else None
+    state = folded.state
+    return Item(
+        place.kind,
+        place.path,
+        setup.objective or place.path.name,
+        state.phase,
+        state.owner,
+        setup.participants,
+        state.waiting,
+        parse(last.at) if last is not None else None,
+        health,
+        state.seq,
+        last,
+        state,
+        problem or next(iter(folded.problems), None),
+    )
+
+
+def _from_tail(place: Place, root: Root, setup: Setup, size: int) -> Item:
+    """A big log is trusted to agree with its projection unless its last event says otherwise."""
+    fd, _ = root.open_read(LOG)
+    try:
+        data = os.pread(fd, _TAIL, size - _TAIL)
+    finally:
+        os.close(fd)
+    records = [journal.decode(line)[0] for line in data.split(b"\n")[1:] if line.strip()]
+    events = [Event.read(record) for record in records if record is not None]
+    raw = setup.raw
+    phase, owner, waiting = raw.get("currentPhase"), raw.get("proposalOwner"), raw.get("waitingFor")
+    last = events[-1] if events else None
+    fixed = {
+        "proposal_submitted": "reviewing",
+        "proposal_revised": "decision_review",
+        "decision_proposed": "decision_review",
+        "question_classified": "decision_review",
+        "readiness_passed": "readiness_check",
+        "completed": "completed",
+        "blocked": "blocked",
+    }
+    expected = fixed.get(last.name or "") if last is not None else None
+    stale = expected is not None and expected != phase
+    health: Health = "damaged" if None in records[:-1] else "stale" if stale else "ok"
+    return Item(
+        place.kind,
+        place.path,
+        setup.objective or place.path.name,
+        expected if stale else phase if isinstance(phase, str) else None,
+        owner if isinstance(owner, str) else None,
+        setup.participants,
+        tuple(name for name in waiting if isinstance(name, str)) if isinstance(waiting, list) else (),
+        parse(last.at) if last is not None else None,
+        health,
+        last.seq or 0 if last is not None else 0,
+        last,
+        None,
+    )
