@@ -1,0 +1,1 @@
+"""What a person meets: one-shot verbs and the console."""

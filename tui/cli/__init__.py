@@ -1,0 +1,174 @@
+"""The command line: one verb a process, nothing imported that the verb does not need (docs/design.md §3)."""
+
+from __future__ import annotations
+
+import os
+import sys
+from collections.abc import Mapping, Sequence
+from importlib import import_module
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from tui.cli.base import Command, Parser
+
+MODULES: Mapping[str, str] = {
+    "init": "acp",
+    "append": "acp",
+    "next": "acp",
+    "wait": "acp",
+    "validate": "acp",
+    "submit": "guided",
+    "review": "guided",
+    "revise": "guided",
+    "classify": "guided",
+    "propose": "guided",
+    "accept": "guided",
+    "ready": "guided",
+    "complete": "guided",
+    "block": "guided",
+    "show": "folder",
+    "log": "folder",
+    "diff": "folder",
+    "repair": "folder",
+    "new-round": "folder",
+    "prompt": "folder",
+    "list": "workspace",
+    "inbox": "workspace",
+    "demo": "demo",
+    "completion": "completion",
+}
+"""Verb to the module that declares it."""
+
+USAGE = """\
+collab shows and drives agent collaborations that live in plain folders.
+
+  collab [ROOT…] [--as ID]     open the console (here, if no ROOT is given)
+  collab demo                  a live sample workspace
+  collab VERB --help           what a verb does and its flags
+
+"""
+
+
+def command(verb: str) -> Command:
+    """The declaration of a verb."""
+    module = import_module(f"tui.cli.{MODULES[verb]}")
+    found: Command = module.COMMANDS[verb]
+    return found
+
+
+def console() -> Command:
+    """The declaration of `collab` without a verb."""
+    from tui.cli.console import CONSOLE
+
+    return CONSOLE
+
+
+def parser() -> Parser:
+    """All verbs in one parser: for help texts, completion and tests, never on the way of a verb."""
+    from tui.cli.base import Parser
+    from tui.cli.console import arguments
+
+    whole = Parser(prog="collab", description="Agent collaborations in plain folders: the console and its verbs.")
+    arguments(whole, roots=False)
+    subparsers = whole.add_subparsers(dest="verb", metavar="VERB", parser_class=Parser)
+    for verb in MODULES:
+        declared = command(verb)
+        declared.fill(subparsers.add_parser(verb, help=declared.help, description=declared.help))
+    return whole
+
+
+def main(argv: Sequence[str] | None = None) -> int:
+    """Run one verb and return its exit code; every failure is a finding, none a traceback."""
+    words = list(sys.argv[1:] if argv is None else argv)
+    if words and words[0] in MODULES:
+        return _verb(words[0], words[1:])
+    if words and words[0] in ("-h", "--help", "help"):
+        return _help()
+    if words and words[0] in ("-V", "--version"):
+        from importlib.metadata import PackageNotFoundError, version
+
+        try:
+            number = version("collab-console")
+        except PackageNotFoundError:
+            number = "unknown"
+        sys.stdout.write(f"collab {number}\n")
+        return 0
+    return _verb("", words)
+
+
+def _help() -> int:
+    sys.stdout.write(USAGE)
+    for verb in MODULES:
+        sys.stdout.write(f"  {verb:<12} {command(verb).help}\n")
+    sys.stdout.write("\nThe console's keys: `?` inside it, or the README.\n")
+    return 0
+
+
+def _verb(verb: str, words: Sequence[str]) -> int:
+    from core.finding import Refused, error
+
+    from tui.cli.base import REFUSED, Out
+
+    out = Out(_wants_json(words))
+    try:
+        declared = command(verb) if verb else console()
+        args = declared.parser().parse_args(words)
+        out.as_json = args.output == "json"
+        code = declared.run(args, out)
+    except Refused as exc:
+        out.notes(exc.findings)
+        code = REFUSED
+    except KeyboardInterrupt:
+        out.hint("interrupted")
+        return 130
+    except SystemExit as exc:
+        return exc.code if isinstance(exc.code, int) else 0
+    except BrokenPipeError:
+        _silence_stdout()
+        return 0
+    except Exception as exc:  # noqa: BLE001 - the last line of defence: a sentence instead of a traceback
+        out.note(error("internal_error", f"unexpected {type(exc).__name__}: {exc}; {_keep_trace(exc)}"))
+        code = REFUSED
+    try:
+        out.close()
+    except BrokenPipeError:
+        _silence_stdout()
+    return code
+
+
+def _wants_json(words: Sequence[str]) -> bool:
+    """Known before parsing, so that wrong usage is JSON too."""
+    pairs = zip(words, [*words[1:], ""], strict=True)
+    return any(
+        word in ("-ojson", "--output=json", "-o=json") or (word in ("-o", "--output") and after == "json")
+        for word, after in pairs
+    )
+
+
+def _silence_stdout() -> None:
+    """The reader of our pipe went away: nothing to say, and nothing may complain at exit."""
+    os.dup2(os.open(os.devnull, os.O_WRONLY), 1)
+
+
+def _keep_trace(exc: Exception) -> str:
+    import traceback
+
+    from tui.cli.base import state_dir
+
+    try:
+        folder = state_dir()
+        folder.mkdir(parents=True, exist_ok=True)
+        path = folder / "last-error.txt"
+        path.write_text("".join(traceback.format_exception(exc)), encoding="utf-8")
+    except OSError:
+        return "its details could not be kept"
+    return f"details are in {path}"
+
+
+def run() -> None:
+    """Entry point of the console script."""
+    for stream in (sys.stdout, sys.stderr):
+        reconfigure = getattr(stream, "reconfigure", None)
+        if reconfigure is not None:
+            reconfigure(errors="backslashreplace")
+    sys.exit(main())

@@ -1,0 +1,193 @@
+"""What every verb shares: arguments, output, exit codes (docs/design.md §3).
+
+stdout is data, stderr is diagnostics; all text for people leaves by `Out`, where it is made inert.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import shlex
+import sys
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, NoReturn
+
+from core.finding import Finding, Refused, error
+from core.sanitize import inert, inert_block
+from core.state import UserState
+
+DONE, WARNED, REFUSED = 0, 1, 2
+
+
+class Parser(argparse.ArgumentParser):
+    """Wrong usage is a finding like any other refusal, never a usage dump."""
+
+    def __init__(self, *args: Any, **kwargs: Any) -> None:
+        kwargs.setdefault("allow_abbrev", False)
+        kwargs.setdefault("formatter_class", argparse.RawDescriptionHelpFormatter)
+        super().__init__(*args, **kwargs)
+
+    def error(self, message: str) -> NoReturn:
+        raise Refused(error("usage_wrong", message, f"{self.prog} --help"))
+
+    def _print_message(self, message: str, file: Any = None) -> None:
+        if message:
+            (file or sys.stderr).write(inert_block(message))
+
+
+class Out:
+    """Where a verb writes. In JSON mode text for people is dropped and one document is printed at the end."""
+
+    def __init__(self, as_json: bool) -> None:
+        self.as_json = as_json
+        self.document: dict[str, Any] = {}
+        self.findings: list[Finding] = []
+
+    def line(self, text: str = "") -> None:
+        """One line of data for people."""
+        if not self.as_json:
+            sys.stdout.write(inert(text) + "\n")
+
+    def block(self, text: str) -> None:
+        """Several lines of data for people, such as a document."""
+        if not self.as_json:
+            sys.stdout.write(inert_block(text).rstrip("\n") + "\n")
+
+    def flush(self) -> None:
+        sys.stdout.flush()
+
+    def note(self, finding: Finding) -> None:
+        """A finding: printed on stderr for people, collected for JSON."""
+        self.findings.append(finding)
+        if not self.as_json:
+            sys.stderr.write(format_finding(finding))
+
+    def notes(self, findings: Iterable[Finding]) -> None:
+        for item in findings:
+            self.note(item)
+
+    def hint(self, text: str) -> None:
+        """A diagnostic line that is no finding."""
+        if not self.as_json:
+            sys.stderr.write(inert(text) + "\n")
+
+    def put(self, **values: Any) -> None:
+        """Keys of the JSON document."""
+        self.document.update(values)
+
+    def close(self) -> None:
+        """Print the JSON document; findings come last. Only ASCII leaves, so that a terminal shows it safely."""
+        if self.as_json:
+            made = {**self.document, "findings": [item.as_json() for item in self.findings]}
+            sys.stdout.write(json.dumps(made, indent=2, default=str) + "\n")
+        sys.stdout.flush()
+
+
+def format_finding(finding: Finding, label: str | None = None) -> str:
+    """`error: cause` and, on a line of its own, the command that helps."""
+    text = f"{label or finding.severity}: {inert(finding.cause)}\n"
+    return text + (f"  next: {inert(finding.next_command)}\n" if finding.next_command else "")
+
+
+@dataclass(frozen=True)
+class Command:
+    """A verb: how its arguments are declared and what it does. `run` returns the exit code."""
+
+    name: str
+    help: str
+    arguments: Callable[[Parser], None]
+    run: Callable[[argparse.Namespace, Out], int]
+    description: str = ""
+    examples: Sequence[str] = field(default_factory=tuple)
+
+    def parser(self) -> Parser:
+        """A parser for this verb alone: a one-shot process builds no other."""
+        made = Parser(prog=f"collab {self.name}", description=self.description or self.help, epilog=self._epilog())
+        self.fill(made)
+        return made
+
+    def fill(self, parser: Parser) -> None:
+        self.arguments(parser)
+        output_argument(parser)
+
+    def _epilog(self) -> str | None:
+        return "examples:\n" + "\n".join(f"  {line}" for line in self.examples) if self.examples else None
+
+
+def output_argument(parser: Parser) -> None:
+    parser.add_argument("-o", "--output", choices=("text", "json"), default="text", help="text for people, or JSON")
+
+
+def folder_argument(parser: Parser, required: bool = True) -> None:
+    parser.add_argument("--folder", required=required, type=folder_path, help="the collaboration folder")
+
+
+def as_argument(parser: Parser) -> None:
+    parser.add_argument("--as", dest="as_", metavar="ID", help="who you are; else COLLAB_AS, else what you said last")
+
+
+def folder_path(text: str) -> Path:
+    """A folder as given, `~` expanded, absolute and with links of the way there resolved."""
+    if not text.strip() or "\0" in text:
+        raise argparse.ArgumentTypeError("the folder is blank")
+    try:
+        return Path(text).expanduser().resolve()
+    except (OSError, RuntimeError, ValueError) as exc:
+        raise argparse.ArgumentTypeError(f"{text!r} is no path: {exc}") from None
+
+
+def state_dir() -> Path:
+    """The person's state folder: `COLLAB_STATE`, else the platform's."""
+    named = os.environ.get("COLLAB_STATE")
+    if named:
+        return Path(named).expanduser()
+    from platformdirs import user_state_path
+
+    return user_state_path("collab", appauthor=False)
+
+
+def user_state() -> UserState:
+    return UserState(state_dir())
+
+
+def identity(args: argparse.Namespace, folder: Path | None) -> str | None:
+    """Who acts: `--as`, else `COLLAB_AS`, else what this person said last for that folder."""
+    named = args.as_ or os.environ.get("COLLAB_AS")
+    if named or folder is None:
+        return named or None
+    return user_state().identity(folder)
+
+
+def require_identity(args: argparse.Namespace, folder: Path, verb: str) -> str:
+    """Raises Refused when nobody said who acts; it is never guessed."""
+    who = identity(args, folder)
+    if not who:
+        command = f"collab show --folder {shlex.quote(str(folder))}"
+        cause = (
+            f"who are you? say it with --as ID, or set COLLAB_AS ({verb} never guesses); the participants are listed by"
+        )
+        raise Refused(error("identity_missing", cause, command, "--as"))
+    return who
+
+
+def read_input(name: str, flag: str) -> str:
+    """Text from a file the caller named, or from standard input for `-`. Raises Refused."""
+    from core.files import DOCUMENT_CAP
+
+    try:
+        if name == "-":
+            data = sys.stdin.buffer.read(DOCUMENT_CAP + 1)
+        else:
+            with Path(name).expanduser().open("rb") as handle:
+                data = handle.read(DOCUMENT_CAP + 1)
+    except OSError as exc:
+        raise Refused(error("file_unreadable", f"{name}: {exc.strerror or exc}", None, flag)) from None
+    if len(data) > DOCUMENT_CAP:
+        raise Refused(error("file_too_large", f"{name} has more than {DOCUMENT_CAP} bytes", None, flag))
+    try:
+        return data.decode("utf-8")
+    except UnicodeDecodeError:
+        raise Refused(error("text_not_utf8", f"{name} is not UTF-8", None, flag)) from None

@@ -1,0 +1,332 @@
+"""Reading and mending one folder: show log diff repair new-round prompt (docs/design.md §3)."""
+
+from __future__ import annotations
+
+import argparse
+import difflib
+import json
+import shlex
+from pathlib import Path
+from typing import Any
+
+from core.acp import history, reader, rounds, store, view
+from core.acp.model import DOCUMENTS, Event
+from core.acp.reader import Snapshot, locate, states
+from core.clock import SYSTEM, duration, parse
+from core.files import Root
+from core.finding import Finding, Refused, error, warning
+from core.sanitize import clip
+
+from tui.cli.acp import member
+from tui.cli.base import (
+    DONE,
+    WARNED,
+    Command,
+    Out,
+    Parser,
+    as_argument,
+    folder_argument,
+    folder_path,
+    identity,
+    require_identity,
+)
+
+GLYPHS = {"done": "\u2713", "failed": "\u2715", "open": "\u25cb"}
+
+
+def _show_arguments(parser: Parser) -> None:
+    folder_argument(parser)
+    as_argument(parser)
+    parser.add_argument("--doc", help="print this document instead")
+    parser.add_argument("--at", type=int, metavar="SEQ", help="as it was right after this event")
+
+
+def _at(snapshot: Snapshot, seq: int) -> int:
+    """Index of the event with this seq. Raises Refused."""
+    for index, event in enumerate(snapshot.events):
+        if event.seq == seq:
+            return index
+    last = snapshot.last()
+    cause = f"there is no seq {seq}; the log ends at seq {last.seq if last is not None else 0}"
+    command = f"collab log --folder {shlex.quote(str(snapshot.path))}"
+    raise Refused(error("seq_unknown", cause, command, "--at"))
+
+
+def _contents(snapshot: Snapshot, seq: int) -> dict[str, tuple[str, bytes | None]]:
+    """Digest and, where it is kept, content of each document right after `seq`; empty when nothing is known."""
+    with Root(snapshot.path) as root:
+        known = history.documents_at(history.load(root), seq)
+        made = {}
+        for name, digest in known.items():
+            now = snapshot.document(name)
+            data = now.data if now.sha256 == digest else history.content(root, digest)
+            made[name] = (digest, data)
+        return made
+
+
+def _show(args: argparse.Namespace, out: Out) -> int:
+    snapshot = reader.require(args.folder)
+    setup = snapshot.setup
+    assert setup is not None  # noqa: S101 - require() raises otherwise; this tells the type checker
+    state, past = snapshot.state, None
+    if args.at is not None:
+        state = states(snapshot)[_at(snapshot, args.at)]
+        past = _contents(snapshot, args.at)
+    if args.doc is not None:
+        return _show_document(args, snapshot, past, out)
+    out.notes(locate(item, args.folder) for item in snapshot.problems)
+    out.line(setup.objective)
+    out.line(f"folder: {args.folder}")
+    if args.at is not None:
+        out.line(f"as it was after seq {args.at}")
+    out.line(f"phase: {state.phase}")
+    out.line(f"proposal owner: {state.owner}")
+    out.line("participants: " + ", ".join(setup.participants))
+    out.line("waiting for: " + (", ".join(state.waiting) or "none"))
+    before = rounds.chain(args.folder)[1:]
+    for path in before:
+        out.line(f"previous round: {path}")
+    documents = _document_lines(snapshot, past, out)
+    made = view.gates(snapshot) if args.at is None else []
+    if made:
+        out.line()
+        out.line("gates:")
+        for gate in made:
+            out.line(f"  {GLYPHS[gate.state]} {gate.text}")
+    who = identity(args, args.folder)
+    if who in setup.participants and args.at is None:
+        action = view.next_action(snapshot, who or "")
+        out.line()
+        out.line(f"next action for {who}: {action.text}")
+        if action.command is not None:
+            out.line(f"command: {action.command}")
+    out.put(
+        protocol=dict(setup.raw),
+        state={"phase": state.phase, "owner": state.owner, "waitingFor": list(state.waiting), "seq": state.seq},
+        documents=documents,
+        gates=[{"state": gate.state, "text": gate.text, "where": gate.where} for gate in made],
+        rounds=[str(path) for path in before],
+    )
+    return DONE
+
+
+def _document_lines(
+    snapshot: Snapshot, past: dict[str, tuple[str, bytes | None]] | None, out: Out
+) -> dict[str, dict[str, Any] | None]:
+    out.line()
+    out.line("documents:")
+    made: dict[str, dict[str, Any] | None] = {}
+    for name in (*DOCUMENTS, *snapshot.deliverables):
+        if past is not None:
+            digest, data = past.get(name, (None, None))
+            size = len(data) if data is not None else None
+        else:
+            document = snapshot.document(name)
+            digest, size = document.sha256, len(document.data) if document.data is not None else None
+        if digest is None:
+            document = snapshot.document(name)
+            unknown = "unknown at that time" if past is not None else document.problem and document.problem.cause
+            out.line(f"  {name:<16} {unknown}")
+            made[name] = None
+        else:
+            shown = f"{size:>8} bytes" if size is not None else "content not kept"
+            out.line(f"  {name:<16} {shown}  sha256 {digest[:12]}")
+            made[name] = {"sha256": digest, "bytes": size}
+    return made
+
+
+def _show_document(
+    args: argparse.Namespace, snapshot: Snapshot, past: dict[str, tuple[str, bytes | None]] | None, out: Out
+) -> int:
+    name: str = args.doc
+    if name not in DOCUMENTS and name not in snapshot.deliverables:
+        known = ", ".join((*DOCUMENTS, *snapshot.deliverables))
+        raise Refused(
+            error("document_unknown", f"{name!r} is no document of this folder; there are {known}", None, "--doc")
+        )
+    if past is None:
+        document = snapshot.document(name)
+        if document.data is None:
+            raise Refused(document.problem or error("file_missing", f"missing {name}", None, name))
+        text, digest, size = document.text, document.sha256, len(document.data)
+    else:
+        known_digest, data = past.get(name, (None, None))
+        if data is None:
+            cause = f"the content of {name} at seq {args.at} is unknown: that event was not written by this tool"
+            raise Refused(error("content_unknown", cause, None, name))
+        text, digest, size = data.decode("utf-8", "replace"), known_digest, len(data)
+    out.block(text)
+    out.put(name=name, text=text, sha256=digest, bytes=size)
+    return DONE
+
+
+def _log_arguments(parser: Parser) -> None:
+    folder_argument(parser)
+    parser.add_argument("--from-seq", type=int, default=1, help="begin at this seq")
+
+
+def _log(args: argparse.Namespace, out: Out) -> int:
+    snapshot = reader.require(args.folder, documents=False)
+    out.notes(locate(item, args.folder) for item in snapshot.problems)
+    shown = [event for event in snapshot.events if (event.seq or 0) >= args.from_seq]
+    width = max((len(str(event.seq)) for event in shown), default=1)
+    who = max((len(event.actor or "?") for event in shown), default=1)
+    for event in shown:
+        out.line(log_line(event, width, min(who, 16)))
+    out.put(events=[dict(event.raw) for event in shown])
+    return DONE
+
+
+def log_line(event: Event, width: int, who: int) -> str:
+    """One event in one line: seq, time, who, what, summary, and what it answers."""
+    reply = f"  \u21a9 {event.reply_to}" if event.reply_to is not None else ""
+    doc = f"  [{event.doc}]" if event.doc else ""
+    actor = clip(event.actor or "?", who)
+    return f"{event.seq!s:>{width}}  {event.at}  {actor:<{who}}  {event.name}  {json_text(event.summary)}{doc}{reply}"
+
+
+def json_text(text: str | None) -> str:
+    """A summary in quotes, as data."""
+    return json.dumps(text or "", ensure_ascii=False)
+
+
+def _diff_arguments(parser: Parser) -> None:
+    folder_argument(parser)
+    as_argument(parser)
+    parser.add_argument("--doc", action="append", default=[], help="only this document; repeat")
+    parser.add_argument("--since", type=int, metavar="SEQ", help="what changed since this event")
+    parser.add_argument("--until", type=int, metavar="SEQ", help="up to this event instead of now")
+    parser.add_argument("--since-my-review", action="store_true", help="what changed since your last review")
+
+
+def _diff(args: argparse.Namespace, out: Out) -> int:
+    snapshot = reader.require(args.folder)
+    since = args.since
+    if args.since_my_review:
+        who = require_identity(args, args.folder, "diff --since-my-review")
+        mine = next((e for e in reversed(snapshot.events) if e.name == "review_submitted" and e.actor == who), None)
+        if mine is None:
+            raise Refused(
+                error("review_none", f"{who} has not reviewed this collaboration yet", None, "--since-my-review")
+            )
+        since = mine.seq
+    if since is None:
+        raise Refused(error("usage_wrong", "say since when: --since SEQ or --since-my-review", None, "--since"))
+    _at(snapshot, since)
+    old = _contents(snapshot, since)
+    if args.until is not None:
+        _at(snapshot, args.until)
+        new = _contents(snapshot, args.until)
+    else:
+        everything = [*snapshot.documents.values(), *snapshot.deliverables.values()]
+        new = {one.name: (one.sha256 or "", one.data) for one in everything if one.data is not None}
+    names = args.doc or [*DOCUMENTS, *snapshot.deliverables]
+    hunks: list[dict[str, Any]] = []
+    unknown: list[Finding] = []
+    for name in names:
+        hunks += _document_diff(name, old.get(name), new.get(name), since, args.until, unknown, out)
+    out.notes(unknown)
+    out.put(**{"from": since, "to": args.until, "hunks": hunks})
+    if not hunks and not unknown:
+        out.line(f"no document changed since seq {since}")
+    return WARNED if unknown else DONE
+
+
+def _document_diff(
+    name: str,
+    old: tuple[str, bytes | None] | None,
+    new: tuple[str, bytes | None] | None,
+    since: int,
+    until: int | None,
+    unknown: list[Finding],
+    out: Out,
+) -> list[dict[str, Any]]:
+    if old is not None and new is not None and old[0] == new[0]:
+        return []
+    if old is None or old[1] is None or new is None or new[1] is None:
+        when = since if old is None or old[1] is None else until
+        cause = f"the content of {name} at seq {when} is unknown: that event was not written by this tool"
+        unknown.append(warning("content_unknown", cause, None, name))
+        return []
+    before = old[1].decode("utf-8", "replace").splitlines()
+    after = new[1].decode("utf-8", "replace").splitlines()
+    label = f"{name} at seq {until}" if until is not None else f"{name} now"
+    lines = list(difflib.unified_diff(before, after, f"{name} at seq {since}", label, lineterm=""))
+    out.block("\n".join(lines))
+    hunks: list[dict[str, Any]] = []
+    for line in lines[2:]:
+        if line.startswith("@@"):
+            hunks.append({"document": name, "header": line, "lines": []})
+        elif hunks:
+            hunks[-1]["lines"].append(line)
+    return hunks
+
+
+def _repair_arguments(parser: Parser) -> None:
+    folder_argument(parser)
+
+
+def _repair(args: argparse.Namespace, out: Out) -> int:
+    reader.require(args.folder, documents=False)
+    done = store.mend(args.folder)
+    for item in done:
+        out.line(f"mended: {item.cause}")
+    if not done:
+        out.line("nothing to mend")
+    left = [item for item in reader.read(args.folder).findings if item.severity == "error"]
+    out.notes(left)
+    out.put(mended=[item.as_json() for item in done])
+    return DONE if not left else 2
+
+
+def _round_arguments(parser: Parser) -> None:
+    parser.add_argument("--from", dest="source", required=True, type=folder_path, help="the folder that ended")
+    folder_argument(parser)
+
+
+def _round(args: argparse.Namespace, out: Out) -> int:
+    target: Path = args.folder
+    rounds.new_round(args.source, target, SYSTEM)
+    out.line(f"new round in {target}, continuing {args.source}")
+    out.put(folder=str(target), predecessor=str(args.source))
+    return DONE
+
+
+def _prompt_arguments(parser: Parser) -> None:
+    folder_argument(parser)
+    as_argument(parser)
+
+
+def _prompt(args: argparse.Namespace, out: Out) -> int:
+    from core.acp.prompt import prompt
+
+    who = require_identity(args, args.folder, "prompt")
+    text = prompt(member(args.folder, who), who)
+    out.block(text)
+    out.put(text=text)
+    return DONE
+
+
+def since_text(event: Event | None) -> str:
+    """How long ago an event was."""
+    moment = parse(event.at) if event is not None else None
+    return "" if moment is None else duration((SYSTEM.now() - moment).total_seconds())
+
+
+COMMANDS = {
+    one.name: one
+    for one in (
+        Command("show", "a folder's state, documents and gates; one document with --doc", _show_arguments, _show),
+        Command("log", "the events, one a line", _log_arguments, _log),
+        Command(
+            "diff",
+            "what changed in the documents",
+            _diff_arguments,
+            _diff,
+            examples=("collab diff --folder cache --as reader --since-my-review",),
+        ),
+        Command("repair", "settle what a killed writer left", _repair_arguments, _repair),
+        Command("new-round", "continue a blocked or completed collaboration", _round_arguments, _round),
+        Command("prompt", "the text that launches a participant", _prompt_arguments, _prompt),
+    )
+}
