@@ -55,7 +55,7 @@ def duration(seconds: float) -> str:
     return f"{days} d {hours % 24} h" if hours % 24 else f"{days} d"
 
 
-_SPAN = re.compile(r"(\d+)\s*(ms|s|m|h|d)")
+_SPAN = re.compile(r"(\d{1,15})\s*(ms|s|m|h|d)")
 _UNITS = {"ms": 0.001, "s": 1.0, "m": 60.0, "h": 3600.0, "d": 86400.0}
 
 

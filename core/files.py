@@ -180,10 +180,12 @@ class Root:
             return Content(name, None, self.explain(exc, name))
 
     def explain(self, exc: OSError, name: str) -> Finding:
-        """ENOTDIR of an O_NOFOLLOW walk may hide a link: look, so that the cause is the true one."""
+        """ENOTDIR of an O_NOFOLLOW walk may hide a link or a file: look, so that the cause is the true one."""
         if exc.errno == errno.ENOTDIR:
             here = self.path
             for part in parts_of(name) or []:
+                if here.is_file():
+                    return error("not_a_folder", f"{here.name} is a file, so there is no {name}", where=name)
                 here = here / part
                 if here.is_symlink():
                     cause = f"{name} goes through a symbolic link; links are not followed"
@@ -256,7 +258,8 @@ class Root:
 
         An existing file keeps its permission bits. Raises Refused with the cause of any failure, leaving nothing.
         """
-        temporary = f"{self.scratch}/{TEMPORARY}{os.getpid()}-{sha256(name.encode())[:8]}"
+        digest = sha256(name.encode("utf-8", "surrogatepass"))[:8]
+        temporary = f"{self.scratch}/{TEMPORARY}{os.getpid()}-{digest}"
         try:
             with self._parent(temporary, True) as (tmp_dir, tmp_leaf), self._parent(name, True) as (dir_fd, leaf):
                 mode = 0o666

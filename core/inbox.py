@@ -101,7 +101,7 @@ def acp_item(item: Item, me: str | None) -> InboxItem | None:
         names = ", ".join(item.waiting_for)
         action = _turn(item, item.waiting_for[0])[0]
         command = f"collab show --folder {folder}"
-        return made("decide", f"waits for {names}", action, command, f"turn:{item.phase}")
+        return made("decide", f"waits for {names}", action, command, token)
     if me not in item.waiting_for:
         return None
     action, event = _turn(item, me)
@@ -112,7 +112,7 @@ def acp_item(item: Item, me: str | None) -> InboxItem | None:
         else f"collab next --folder {folder} --participant {shlex.quote(me)}"
     )
     why = f"{item.phase}: {me} is waited for" + (f", last was {item.last.name}" if item.last is not None else "")
-    return made("decide", why, action, command, f"turn:{item.phase}")
+    return made("decide", why, action, command, token)
 
 
 def items(

@@ -9,8 +9,9 @@ from __future__ import annotations
 import hashlib
 import json
 import os
+import re
 from dataclasses import dataclass
-from typing import Any, Literal
+from typing import Any, Literal, NamedTuple
 
 from core.files import LINE_CAP, Root, Signature, explain, sign
 from core.finding import Finding, Refused
@@ -18,6 +19,8 @@ from core.finding import Finding, Refused
 _SEPARATORS = {"\x85": "\\u0085", "\u2028": "\\u2028", "\u2029": "\\u2029"}
 _CHUNK = 1024 * 1024
 _TAIL = 4096
+DEPTH_CAP = 200
+_TOKEN = re.compile(rb'"(?:[^"\\]|\\.)*+"?|[][{}]', re.DOTALL)
 
 
 def encode(record: dict[str, Any]) -> bytes:
@@ -36,12 +39,32 @@ def _reject(token: str) -> Any:
     raise ValueError(f"{token} is no JSON")
 
 
+_DECODER = json.JSONDecoder(parse_constant=_reject)
+
+
+def too_deep(raw: bytes) -> bool:
+    """Whether JSON nests deeper than `DEPTH_CAP`: what is read must be writable again. Cheap for flat records."""
+    if raw.count(b"[") + raw.count(b"{") <= DEPTH_CAP:
+        return False
+    depth = 0
+    for token in _TOKEN.finditer(raw):
+        if token[0] in (b"[", b"{"):
+            depth += 1
+            if depth > DEPTH_CAP:
+                return True
+        elif token[0] in (b"]", b"}"):
+            depth -= 1
+    return False
+
+
 def decode(raw: bytes) -> tuple[dict[str, Any] | None, str | None]:
     """(record, None) or (None, why it is none). Never raises, whatever the bytes are."""
     if len(raw) > LINE_CAP:
         return None, f"longer than {LINE_CAP} bytes"
+    if too_deep(raw):
+        return None, "nested too deeply"
     try:
-        value = json.loads(raw.decode("utf-8"), parse_constant=_reject)
+        value = _DECODER.decode(raw.decode("utf-8"))
     except UnicodeDecodeError:
         return None, "not UTF-8"
     except RecursionError:
@@ -53,9 +76,8 @@ def decode(raw: bytes) -> tuple[dict[str, Any] | None, str | None]:
     return value, None
 
 
-@dataclass(frozen=True, slots=True)
-class Line:
-    """A terminated, non-blank line: its number (from 1), byte offset, record or problem, and its raw bytes."""
+class Line(NamedTuple):
+    """A terminated, non-blank line: its number (from 1), byte offset, bytes without `\\n`, record or problem."""
 
     number: int
     offset: int
@@ -127,7 +149,7 @@ def _consume(root: Root, name: str, mark: Mark, digest: hashlib._Hash) -> tuple[
                     if size > LINE_CAP:
                         lines.append(Line(number, offset, piece[:200], None, f"longer than {LINE_CAP} bytes"))
                     elif piece.strip():
-                        lines.append(Line(number, offset, piece + b"\n", *decode(piece)))
+                        lines.append(Line(number, offset, piece, *decode(piece)))
                     offset += size
                 if rest := pieces[-1]:
                     length += len(rest)
@@ -171,11 +193,12 @@ class Follower:
         self._root, self._name, self._cap = root, name, verify_cap
         self._digest = hashlib.sha256()
         self._tail = b""
+        self._pending = b""
         self._seen: Signature | None = None
         self.mark = EMPTY
 
     def poll(self) -> News:
-        """New lines since the last call."""
+        """New lines since the last call, and what is pending now."""
         signature = self._root.signature(self._name)
         if signature is None:
             known = self.mark.offset > 0 or self._seen is not None
@@ -183,7 +206,7 @@ class Follower:
             problem = self._root.read(self._name, 0).problem
             return News((), b"", "gone" if known else None, problem)
         if signature == self._seen:
-            return News((), b"", None)
+            return News((), self._pending, None)
         reset = self._changed(signature)
         if reset is not None:
             self._forget()
@@ -191,8 +214,7 @@ class Follower:
         if log.problem is not None:
             self._forget()
             return News((), b"", reset or "gone", log.problem)
-        self.mark = log.mark
-        self._seen = log.signature
+        self.mark, self._pending, self._seen = log.mark, log.pending, log.signature
         if self.mark.offset > self._cap:
             self._tail = self._last_bytes()
         return News(log.lines, log.pending, reset)
@@ -209,6 +231,7 @@ class Follower:
 
     def _forget(self) -> None:
         self._digest, self._tail, self._seen, self.mark = hashlib.sha256(), b"", None, EMPTY
+        self._pending = b""
 
     def _changed(self, signature: Signature) -> Reset | None:
         if self.mark.offset == 0:

@@ -27,6 +27,32 @@ def _holder(fd: int) -> str:
     return text or "another process"
 
 
+def _open(root: Root, name: str) -> int:
+    try:
+        return root.open_lock(name)
+    except OSError as exc:
+        if exc.errno in (errno.EROFS, errno.EACCES, errno.EPERM):
+            cause = f"{root.path} cannot be written here: {os.strerror(exc.errno)}"
+            raise Refused(error("folder_read_only", cause, where=str(root.path))) from None
+        raise Refused(root.explain(exc, name)) from None
+
+
+def _acquire(root: Root, fd: int, name: str, deadline: float, patience: float) -> None:
+    pause = 0.001
+    while True:
+        try:
+            fcntl.flock(fd, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            return
+        except OSError as exc:
+            if exc.errno not in (errno.EAGAIN, errno.EACCES, errno.EINTR):
+                raise Refused(explain(exc, name)) from None
+            if time.monotonic() >= deadline:
+                cause = f"the folder is locked by {_holder(fd)}; waited {patience:g} s"
+                raise Refused(error("lock_busy", cause, where=str(root.path))) from None
+            time.sleep(pause * (0.5 + random.random()))  # noqa: S311 - jitter, not a secret
+            pause = min(pause * 1.5, 0.02)
+
+
 @contextmanager
 def folder_lock(root: Root, name: str = LOCK, patience: float = PATIENCE) -> Iterator[None]:
     """Hold the folder's lock. The kernel releases it when the process ends, however it ends.
@@ -34,28 +60,16 @@ def folder_lock(root: Root, name: str = LOCK, patience: float = PATIENCE) -> Ite
     Waits at most `patience` seconds. Raises Refused: `lock_busy` names the holder, `folder_read_only` and
     `permission_denied` say that this folder cannot be written.
     """
+    deadline = time.monotonic() + patience
+    fd = _open(root, name)
     try:
-        fd = root.open_lock(name)
-    except OSError as exc:
-        if exc.errno in (errno.EROFS, errno.EACCES, errno.EPERM):
-            cause = f"{root.path} cannot be written here: {os.strerror(exc.errno)}"
-            raise Refused(error("folder_read_only", cause, where=str(root.path))) from None
-        raise Refused(root.explain(exc, name)) from None
-    try:
-        deadline = time.monotonic() + patience
-        pause = 0.001
-        while True:
-            try:
-                fcntl.flock(fd, fcntl.LOCK_EX | fcntl.LOCK_NB)
-                break
-            except OSError as exc:
-                if exc.errno not in (errno.EAGAIN, errno.EACCES, errno.EINTR):
-                    raise Refused(explain(exc, name)) from None
-                if time.monotonic() >= deadline:
-                    cause = f"the folder is locked by {_holder(fd)}; waited {patience:g} s"
-                    raise Refused(error("lock_busy", cause, where=str(root.path))) from None
-                time.sleep(pause * (0.5 + random.random()))  # noqa: S311 - jitter, not a secret
-                pause = min(pause * 1.5, 0.02)
+        _acquire(root, fd, name, deadline, patience)
+        # Somebody may have removed the file while we waited for it: then this lock excludes nobody.
+        while (now := root.signature(name)) is None or now.inode != os.fstat(fd).st_ino:
+            os.close(fd)
+            fd = -1
+            fd = _open(root, name)
+            _acquire(root, fd, name, deadline, patience)
         text = f"pid {os.getpid()} on {socket.gethostname()}\n".encode()
         try:
             os.pwrite(fd, text.ljust(80), 0)
@@ -64,4 +78,5 @@ def folder_lock(root: Root, name: str = LOCK, patience: float = PATIENCE) -> Ite
             pass
         yield
     finally:
-        os.close(fd)
+        if fd >= 0:
+            os.close(fd)

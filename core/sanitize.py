@@ -12,6 +12,7 @@ import unicodedata
 _FORMAT = (
     "\u00ad\u034f\u061c\u115f\u1160\u17b4\u17b5\u180e\u200b-\u200f\u2028-\u202e\u2060-\u206f\u3164\ufeff\uffa0"
     "\ufe00-\ufe0f\ufff9-\ufffb\U0001bca0-\U0001bca3\U0001d173-\U0001d17a\U000e0000-\U000e0fff"
+    "\u0600-\u0605\u06dd\u070f\u0890\u0891\u08e2\U000110bd\U000110cd\U00013430-\U0001343f"
 )
 _UNSAFE = re.compile(f"[\x00-\x1f\x7f-\x9f\ud800-\udfff\ufdd0-\ufdef{_FORMAT}]")
 _UNSAFE_BLOCK = re.compile(f"[\x00-\x08\x0b-\x1f\x7f-\x9f\ud800-\udfff\ufdd0-\ufdef{_FORMAT}]")
@@ -51,7 +52,7 @@ def cells(text: str) -> int:
         return len(text)
     width = 0
     for char in text:
-        if unicodedata.combining(char):
+        if unicodedata.category(char) in ("Mn", "Me"):
             continue
         width += 2 if unicodedata.east_asian_width(char) in "WF" else 1
     return width

@@ -51,7 +51,7 @@ class UserState:
     def _write(self, name: str, change: Any) -> bool:
         try:
             self.folder.mkdir(parents=True, exist_ok=True, mode=0o700)
-            with Root(self.folder, ".") as root, folder_lock(root, "lock", patience=2.0):
+            with Root(self.folder, ".") as root, folder_lock(root, ".lock", patience=2.0):
                 made = change(self.load(name))
                 root.replace(name, (json.dumps(made, ensure_ascii=False, sort_keys=True, indent=1) + "\n").encode())
         except (OSError, Refused):

@@ -20,8 +20,8 @@ from core.finding import Finding, Refused, error
 
 DEPTH = 6
 SKIPPED = frozenset({".git", "node_modules", ".venv", "__pycache__"})
-WHOLE_LOG = 256 * 1024
-_TAIL = 64 * 1024
+WHOLE_LOG = 16 * 1024
+_TAIL = 16 * 1024
 
 Health = Literal["ok", "stale", "damaged", "unreadable"]
 
@@ -196,17 +196,30 @@ def _from_tail(place: Place, root: Root, setup: Setup, size: int) -> Item:
     expected = fixed.get(last.name or "") if last is not None else None
     stale = expected is not None and expected != phase
     health: Health = "damaged" if None in records[:-1] else "stale" if stale else "ok"
+    now = expected if stale else phase if isinstance(phase, str) else None
+    state = _recent(events)._replace(phase=now)
     return Item(
         place.kind,
         place.path,
         setup.objective or place.path.name,
-        expected if stale else phase if isinstance(phase, str) else None,
+        now,
         owner if isinstance(owner, str) else None,
         setup.participants,
         tuple(name for name in waiting if isinstance(name, str)) if isinstance(waiting, list) else (),
         parse(last.at) if last is not None else None,
         health,
-        last.seq or 0 if last is not None else 0,
+        state.seq,
         last,
-        None,
+        state,
+    )
+
+
+def _recent(events: list[Event]) -> State:
+    """What the last events alone tell of a state: enough for the one next action."""
+    latest = {event.name: event.seq or 0 for event in events}
+    return State(
+        seq=max(latest.values(), default=0),
+        input_seq=max(latest.get("proposal_revised", 0), latest.get("decision_proposed", 0)),
+        classified_seq=latest.get("question_classified", 0),
+        readiness_passed="readiness_passed" in latest,
     )

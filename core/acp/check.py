@@ -4,20 +4,28 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from core.acp import history
+from core.acp import history, seen
 from core.acp.model import LOG
 from core.acp.reader import HISTORY, Snapshot, read
 from core.files import Root
 from core.finding import Finding, Refused
+from core.state import UserState
 
 
-def check(path: Path) -> tuple[Snapshot, list[Finding]]:
-    """A snapshot and everything that is wrong with it, errors first. Writes nothing, never raises."""
+def check(path: Path, state: UserState | None = None) -> tuple[Snapshot, list[Finding]]:
+    """A snapshot and everything that is wrong with it, errors first. Writes nothing into the folder, never raises.
+
+    With the person's `state`, what they saw before is compared too, and what they see now is remembered there.
+    """
     snapshot = read(path)
     found = list(snapshot.findings)
     try:
         with Root(path) as root:
             found += remembered(snapshot, root)
+            if state is not None:
+                known = seen.findings(state, snapshot, root)
+                seen.remember(state, snapshot, known)
+                found += known
     except Refused:
         # The folder itself is unreadable; the snapshot says so already.
         pass

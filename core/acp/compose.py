@@ -6,26 +6,25 @@ Pure: old text in, new text out. What cannot be composed raises Refused with the
 from __future__ import annotations
 
 import re
-import unicodedata
 from collections.abc import Sequence
 from dataclasses import dataclass
 
 from core.acp.documents import has_label, review_heading, review_headings, scan_decisions
 from core.acp.model import Deliverables, Event, Setup
-from core.acp.vocabulary import Vocabulary, vocabulary
+from core.acp.vocabulary import Vocabulary, nfc, vocabulary
 from core.finding import Refused, error
 
 _TEMPLATE_HEADING = re.compile(r"^##\s+<[^>\n]*>\s+-\s+<[^>\n]*>\s+-\s+seq\s+<[^>\n]*>\s*$", re.MULTILINE)
 _LOOSE_HEADING = re.compile(r"^##\s+.+?\s+-\s+.+?\s+-\s+seq\s+\S.*$", re.MULTILINE)
 _PLACEHOLDERS = frozenset({"tbd", "tbd.", "…", "...", ""})
 _STATUS_LINE = re.compile(r"^(\s*-\s*\[)([^\W\d]+)(\]\s*)(.*)$")
-_TICK_LINE = re.compile(r"^(\s*-\s*\[)([ xX])(\]\s*)(.*?)(\s*)$")
+_TICK_LINE = re.compile(r"^(\s*-\s*\[)([ xX])(\]\s*)(.*)$")
 
 
 def language_of(text: str) -> str:
     """The language whose tags and labels a document uses most; English when nothing tells."""
     words = vocabulary()
-    composed = unicodedata.normalize("NFC", text).casefold()
+    composed = nfc(text).casefold()
     best, count = "en", 0
     for code in words.languages:
         if code == "en":
@@ -135,7 +134,9 @@ def review_from_text(event: Event, setup: Setup, text: str, read: int | None = N
     if not body.strip():
         raise Refused(error("review_text_missing", "the review's text is blank", None, "--file"))
     heading = review_heading(event.at or "", event.actor or "", event.seq or 0)
-    first = _TEMPLATE_HEADING.search(body) or _LOOSE_HEADING.match(body)
+    # The pattern is lazy three times: only a line of a heading's size is worth it.
+    line = body.partition("\n")[0]
+    first = _TEMPLATE_HEADING.search(body) or (_LOOSE_HEADING.match(line) if len(line) <= 300 else None)
     if first is not None:
         body = body[first.end() :].strip("\n")
     if not has_label(body, "Position"):
@@ -195,7 +196,7 @@ def classify(old: str, answers: Classification) -> str:
 
 def _item(line: str) -> tuple[str, str] | None:
     """(canonical status, text) of a status line."""
-    match = _STATUS_LINE.match(unicodedata.normalize("NFC", line))
+    match = _STATUS_LINE.match(nfc(line))
     if match is None:
         return None
     from core.acp.vocabulary import STATUSES, fold
@@ -236,7 +237,7 @@ def tick(old: str, texts: Sequence[str], everything: bool) -> str:
             continue
         name = " ".join(match[4].split())
         if everything or name in left:
-            lines[index] = f"{match[1]}x{match[3]}{match[4]}{match[5]}"
+            lines[index] = f"{match[1]}x{match[3]}{match[4]}"
             if name in left:
                 left[name] = True
     missing = [text for text, found in left.items() if not found]

@@ -7,29 +7,30 @@ every document; other languages are read besides, in any case, composed or decom
 from __future__ import annotations
 
 import re
-import unicodedata
 from collections.abc import Iterator
 from dataclasses import dataclass
 
 from core.acp.model import Deliverables
-from core.acp.vocabulary import OUTCOMES, STATUSES, fold, vocabulary
+from core.acp.vocabulary import INDENT, OUTCOMES, STATUSES, fold, nfc, vocabulary
 
-_STATUS = re.compile(r"^\s*-\s*\[([A-Za-z_]+)\]\s*(.*)$", re.MULTILINE)
-_OUTCOME = re.compile(r"^\s*-\s*\[([A-Za-z_]+)\]\s+(.+)$", re.MULTILINE)
-_READY = re.compile(r"^\s*-\s*\[[xX]\]\s*Ready to implement", re.MULTILINE)
-_TICK = re.compile(r"^\s*-\s*\[([ xX])\]\s*(.*?)\s*$", re.MULTILINE)
-_HEADING = re.compile(r"(?=^##\s+(\S.*?)\s*$)", re.MULTILINE)
-_REVIEW = re.compile(r"^##\s+.+?\s+-\s+(.+?)\s+-\s+seq\s+(\d+)\s*$")
+# The indent stays on its line and nothing is lazy before white space: a hostile text must not cost quadratic time.
+_STATUS = re.compile(rf"{INDENT}-\s*\[([A-Za-z_]+)\]\s*(.*)$", re.MULTILINE)
+_OUTCOME = re.compile(rf"{INDENT}-\s*\[([A-Za-z_]+)\]\s+(.+)$", re.MULTILINE)
+_READY = re.compile(rf"{INDENT}-\s*\[[xX]\]\s*Ready to implement", re.MULTILINE)
+_TICK = re.compile(rf"{INDENT}-\s*\[([ xX])\]\s*(.*)$", re.MULTILINE)
+_HEADING = re.compile(r"^##\s+(?=(\S.*)$)", re.MULTILINE)
+_DASH = re.compile(r"\s-\s")
 _STATE = re.compile(r"^Status:\s*(Draft|In Review|Frozen)\s*$", re.MULTILINE)
 _DECISION = re.compile(r"^###\s+(.+)$", re.MULTILINE)
 
 
-def _line(text: str, offset: int) -> int:
-    return text.count("\n", 0, offset) + 1
-
-
-def _tag_start(match: re.Match[str]) -> int:
-    return match.start(1)
+def _lines(text: str, matches: Iterator[re.Match[str]]) -> Iterator[tuple[int, re.Match[str]]]:
+    """(line of its first group, match), for matches in the order of the text."""
+    line, seen = 1, 0
+    for match in matches:
+        line += text.count("\n", seen, match.start(1))
+        seen = match.start(1)
+        yield line, match
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,32 +69,29 @@ class Readiness:
 
     def gate_ticked(self, gate: str) -> bool:
         """Whether `- [x] <gate>` stands on a line of its own, exactly."""
-        return bool(re.search(r"^\s*-\s*\[[xX]\]\s*" + re.escape(gate) + r"\s*$", self.text, re.MULTILINE))
+        return bool(re.search(INDENT + r"-\s*\[[xX]\]\s*" + re.escape(gate) + r"\s*$", self.text, re.MULTILINE))
 
 
 def scan_readiness(text: str) -> Readiness:
     """Read readiness.md; any text is legal."""
     words = vocabulary()
     found: list[tuple[int, str, str]] = []
-    for match in _STATUS.finditer(text):
+    for line, match in _lines(text, _STATUS.finditer(text)):
         if match[1] in STATUSES:
-            found.append((_line(text, _tag_start(match)), match[1], match[2]))
-    composed = unicodedata.normalize("NFC", text)
-    for match in words.status_line.finditer(composed):
+            found.append((line, match[1], match[2]))
+    composed = nfc(text)
+    for line, match in _lines(composed, words.status_line.finditer(composed)):
         key = words.status.get(fold(match[1]))
         if key is not None:
-            found.append((_line(composed, _tag_start(match)), key, match[2]))
+            found.append((line, key, match[2]))
     items = tuple(Item(status, body, line) for line, status, body in sorted(found))
-    ticks = tuple(Tick(match[2], match[1] != " ", _line(text, _tag_start(match))) for match in _TICK.finditer(text))
+    ticks = tuple(Tick(match[2].rstrip(), match[1] != " ", line) for line, match in _lines(text, _TICK.finditer(text)))
     return Readiness(
         items,
         tuple(item for item in items if item.status == "blocking"),
         tuple(item for item in items if item.status == "unresolved" or "TBD" in item.text),
         tuple(
-            item
-            for item in items
-            if item.status == "deferred_nonblocking"
-            and not words.reason.search(unicodedata.normalize("NFC", item.text))
+            item for item in items if item.status == "deferred_nonblocking" and not words.reason.search(nfc(item.text))
         ),
         bool(_READY.search(text) or words.ready.search(composed)),
         ticks,
@@ -104,7 +102,7 @@ def scan_readiness(text: str) -> Readiness:
 def headings(text: str) -> Iterator[tuple[str, int]]:
     """(heading text, offset) of every `##` heading."""
     for match in _HEADING.finditer(text):
-        yield match[1], match.start()
+        yield match[1].rstrip(), match.start()
 
 
 @dataclass(frozen=True, slots=True)
@@ -120,7 +118,7 @@ class Conclusion:
 def scan_conclusion(text: str, wanted: tuple[str, ...]) -> Conclusion:
     """Read conclusion.md against the headings that this schema wants."""
     words = vocabulary()
-    composed = unicodedata.normalize("NFC", text)
+    composed = nfc(text)
     present = {name for name, _ in headings(text)}
     present |= {words.heading.get(fold(name), "") for name in present}
     outcomes = [(match.start(1), match[1], match[2]) for match in _OUTCOME.finditer(text) if match[1] in OUTCOMES]
@@ -149,11 +147,31 @@ def review_headings(text: str) -> tuple[Heading, ...]:
     """Every review heading, in order; the template's `seq <event seq>` is none."""
     found = []
     for number, line in enumerate(text.splitlines(), start=1):
-        if line.startswith("##") and (match := _REVIEW.match(line)):
-            digits = match[2]
-            if len(digits) <= 18:
-                found.append(Heading(int(digits), match[1].strip(), number))
+        if line.startswith("##") and (parts := _review_heading(line)) is not None:
+            found.append(Heading(parts[1], parts[0], number))
     return tuple(found)
+
+
+def _review_heading(line: str) -> tuple[str, int] | None:
+    """(participant, seq) of `## <time> - <participant> - seq N`, read from both ends in linear time.
+
+    The same lines as the reference's `^##\\s+.+?\\s+-\\s+(.+?)\\s+-\\s+seq\\s+(\\d+)\\s*$`, whose three lazy parts
+    take cubic time on a line of spaces.
+    """
+    head, found, digits = line[2:].rpartition("seq")
+    digits = digits.strip() if digits[:1].isspace() else ""
+    if not found or not head[:1].isspace() or not digits.isdecimal() or len(digits) > 18:
+        return None
+    left = head.rstrip()
+    if len(left) == len(head) or not left.endswith("-"):
+        return None
+    left = left[:-1]
+    body = left.rstrip()
+    if len(body) == len(left):
+        return None
+    first = _DASH.search(body, 2)
+    participant = body[first.end() :].strip() if first is not None else ""
+    return (participant, int(digits)) if participant else None
 
 
 def review_heading(at: str, participant: str, seq: int) -> str:
@@ -164,7 +182,7 @@ def review_heading(at: str, participant: str, seq: int) -> str:
 def has_label(text: str, key: str) -> bool:
     """Whether a review label such as `Review Scope:` stands in the text, in any language."""
     pattern = vocabulary().review.get(key)
-    return f"{key}:" in text or bool(pattern and pattern.search(unicodedata.normalize("NFC", text)))
+    return f"{key}:" in text or bool(pattern and pattern.search(nfc(text)))
 
 
 def deliverable_status(text: str) -> str | None:
@@ -200,7 +218,7 @@ def scan_decisions(text: str) -> tuple[Decision, ...]:
     """Every `###` block of decisions.md."""
     found = list(_DECISION.finditer(text))
     result = []
-    for index, match in enumerate(found):
+    for index, (line, match) in enumerate(_lines(text, iter(found))):
         end = found[index + 1].start() if index + 1 < len(found) else len(text)
         named = re.match(r"(D\d+)\.\s+(.+)", match[1])
         result.append(
@@ -208,7 +226,7 @@ def scan_decisions(text: str) -> tuple[Decision, ...]:
                 named[1] if named else None,
                 (named[2] if named else match[1]).strip(),
                 text[match.end() : end],
-                _line(text, match.start()),
+                line,
             )
         )
     return tuple(result)

@@ -8,6 +8,7 @@ a missing or foreign record only means that the content at that time is unknown.
 from __future__ import annotations
 
 import re
+from bisect import bisect_left
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -15,6 +16,7 @@ from typing import Any
 from core import journal
 from core.acp.model import Document, Event, Setup, State
 from core.acp.reader import HISTORY, OBJECTS, Snapshot, locate, states
+from core.acp.rules import quoted
 from core.files import Root, sha256
 from core.finding import Finding, error, warning
 
@@ -50,14 +52,17 @@ def make(event: Event, end: int, log: str, documents: Mapping[str, str]) -> dict
 
 def load(root: Root) -> list[Record]:
     """Well-formed records in the order they were written; anything else in the file is ignored."""
-    found = []
-    for line in journal.read(root, HISTORY).lines:
-        raw = line.record or {}
-        seq, end, log, documents = raw.get("seq"), raw.get("end"), raw.get("log"), raw.get("documents")
-        if type(seq) is int and type(end) is int and _is_sha(log) and isinstance(documents, dict):
-            kept = {str(name): value for name, value in documents.items() if _is_sha(value)}
-            found.append(Record(seq, str(raw.get("at", "")), end, str(log), kept))
-    return found
+    read = (read_record(line.record or {}) for line in journal.read(root, HISTORY).lines)
+    return [record for record in read if record is not None]
+
+
+def read_record(raw: Mapping[str, Any]) -> Record | None:
+    """A record from its JSON object, or None when it is none."""
+    seq, end, log, documents = raw.get("seq"), raw.get("end"), raw.get("log"), raw.get("documents")
+    if type(seq) is not int or type(end) is not int or not _is_sha(log) or not isinstance(documents, dict):
+        return None
+    kept = {str(name): value for name, value in documents.items() if _is_sha(value)}
+    return Record(seq, str(raw.get("at", "")), end, str(log), kept)
 
 
 def _is_sha(value: object) -> bool:
@@ -67,7 +72,8 @@ def _is_sha(value: object) -> bool:
 def keep(root: Root, data: bytes) -> str:
     """Store a content under its digest, once; returns the digest. Raises Refused."""
     digest = sha256(data)
-    root.create(f"{OBJECTS}/{digest}", data)
+    if content(root, digest) is None:
+        root.replace(f"{OBJECTS}/{digest}", data)
     return digest
 
 
@@ -88,15 +94,16 @@ def integrity_findings(root: Root, records: Sequence[Record], mark: journal.Mark
     whole = journal.Mark(mark.inode, latest.end, 0, latest.log)
     if journal.prefix_matches(root, log_name, whole):
         return []
-    first = next(
-        (
-            record.seq
-            for record in sorted(records, key=lambda record: record.end)
-            if not journal.prefix_matches(root, log_name, journal.Mark(mark.inode, record.end, 0, record.log))
+    ordered = sorted(records, key=lambda record: record.end)
+    at = bisect_left(
+        ordered,
+        True,
+        hi=len(ordered) - 1,
+        key=lambda record: (
+            not journal.prefix_matches(root, log_name, journal.Mark(mark.inode, record.end, 0, record.log))
         ),
-        latest.seq,
     )
-    cause = f"{log_name} was rewritten at or before seq {first}; earlier lines must never change"
+    cause = f"{log_name} was rewritten at or before seq {ordered[at].seq}; earlier lines must never change"
     return [error("log_rewritten", cause, None, log_name)]
 
 
@@ -137,12 +144,12 @@ def _window(
         now = documents.get(name)
         if now is None or now == digest or any(_may_edit(setup, name, state) for state in window):
             continue
-        if name == "review.md" and _late_heading(root, snapshot, digest, now, until):
+        if name == "review.md" and _late_heading(root, snapshot, digest, now, start.seq):
             continue
         span = f"after seq {start.seq}" + (f" and before seq {until}" if until is not None else "")
         phase = window[0].phase if window else "unknown"
         cause = f"{name} changed {span}, in phase {phase}, when nobody may edit it"
-        command = f"collab diff --folder {{folder}} --doc {name} --since {start.seq}"
+        command = f"collab diff --folder {{folder}} --doc {quoted(name)} --since {start.seq}"
         found.append(warning("edit_out_of_turn", cause, command, name))
     return found
 
@@ -153,13 +160,16 @@ def _may_edit(setup: Setup, name: str, state: State) -> bool:
     return state.phase in DELIVERABLE_PHASES and not state.frozen
 
 
-def _late_heading(root: Root, snapshot: Snapshot, before: str, now: str, until: int | None) -> bool:
+def _late_heading(root: Root, snapshot: Snapshot, before: str, now: str, seq: int) -> bool:
     """Agents of the reference append their review first and write its text after, when the phase has moved on."""
     old = content(root, before)
+    if old is None:
+        # What stood there is unknown; right after a review nothing else is to be expected.
+        return any(event.seq == seq and event.name == "review_submitted" for event in snapshot.events)
     new = content(root, now)
     if new is None and snapshot.document("review.md").sha256 == now:
         new = snapshot.document("review.md").data
-    return old is not None and new is not None and new.startswith(old.rstrip())
+    return new is not None and new.startswith(old.rstrip())
 
 
 def documents_at(records: Sequence[Record], seq: int) -> dict[str, str]:

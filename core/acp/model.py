@@ -1,7 +1,7 @@
 """What is on disk in a collaboration folder (docs/specs/acp.md §1, §2, §7).
 
 These types observe: whatever an agent wrote is kept in `raw`, and a field of the wrong type reads as None.
-They are plain frozen dataclasses because agents pay for every import of a one-shot verb: building pydantic
+They are plain immutable types because agents pay for every import of a one-shot verb: building pydantic
 models costs more time than everything else such a verb does (docs/design.md §6, first row).
 """
 
@@ -10,9 +10,10 @@ from __future__ import annotations
 import json
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Any, Final
+from typing import Any, Final, NamedTuple
 
 from core.finding import Finding, error
+from core.journal import too_deep
 
 PROTOCOL: Final = "protocol.json"
 LOG: Final = "events.jsonl"
@@ -89,16 +90,19 @@ CONCLUSION_V2: Final = (
 )
 
 
+_EXACT = 1 << 53
+
+
 def _text(value: object) -> str | None:
     return value if isinstance(value, str) else None
 
 
 def _number(value: object) -> int | None:
-    return value if isinstance(value, int) and not isinstance(value, bool) else None
+    """An integer that can be counted on and printed: JSON's may have thousands of digits."""
+    return value if type(value) is int and -_EXACT < value < _EXACT else None
 
 
-@dataclass(frozen=True, slots=True)
-class Event:
+class Event(NamedTuple):
     """One line of events.jsonl. `line` is its number in the file (0 for an event that is not written yet)."""
 
     seq: int | None
@@ -110,23 +114,26 @@ class Event:
     reply_to: int | None
     role: str | None
     sha256: str | None
-    raw: Mapping[str, Any] = field(repr=False)
+    raw: Mapping[str, Any]
     line: int = 0
 
     @classmethod
     def read(cls, raw: Mapping[str, Any], line: int = 0) -> Event:
         """Observe a record; never fails."""
         get = raw.get
+        actor, name, at, summary = get("from"), get("event"), get("at"), get("summary")
+        doc, role, digest = get("doc"), get("role"), get("sha256")
+        # A hot path: ten thousand events are read at a blow, so the checks stand inline.
         return cls(
             _number(get("seq")),
-            _text(get("from")),
-            _text(get("event")),
-            _text(get("at")),
-            _text(get("summary")),
-            _text(get("doc")),
+            actor if type(actor) is str else None,
+            name if type(name) is str else None,
+            at if type(at) is str else None,
+            summary if type(summary) is str else None,
+            doc if type(doc) is str else None,
             _number(get("reply_to")),
-            _text(get("role")),
-            _text(get("sha256")),
+            role if type(role) is str else None,
+            digest if type(digest) is str else None,
             raw,
             line,
         )
@@ -230,6 +237,8 @@ def _deliverables(raw: Mapping[str, Any]) -> Deliverables | None:
 
 def read_setup(data: bytes) -> tuple[Setup | None, Finding | None]:
     """protocol.json as a Setup, or why it is none. Field faults are `rules.setup_findings`."""
+    if too_deep(data):
+        return None, error("json_too_deep", f"invalid {PROTOCOL}: nested too deeply", where=PROTOCOL)
     try:
         raw = json.loads(data.decode("utf-8"))
     except UnicodeDecodeError:
@@ -267,8 +276,7 @@ def read_setup(data: bytes) -> tuple[Setup | None, Finding | None]:
     )
 
 
-@dataclass(frozen=True, slots=True)
-class State:
+class State(NamedTuple):
     """The projection of the log (docs/specs/acp.md §2): everything that later events can depend on.
 
     `input_seq` is the latest proposal_revised or decision_proposed, `classified_seq` the latest

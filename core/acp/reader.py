@@ -280,7 +280,10 @@ class FolderReader:
             target, repo_problem = repo_root(self.path, setup)
             if target is None:
                 return {}, repo_problem
-            opened = base = Root(target)
+            try:
+                opened = base = Root(target)
+            except Refused as exc:
+                return {}, exc.findings[0].cause
         try:
             files = [declared.primary.file, *(item.file for item in declared.supporting), *declared.attachments]
             return {

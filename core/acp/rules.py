@@ -7,7 +7,7 @@ says what was wrong with it. `decide` is strict. `{folder}` in a command stands 
 from __future__ import annotations
 
 import shlex
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime
 from functools import cached_property
@@ -78,7 +78,7 @@ def evolve(state: State, event: Event, setup: Setup) -> State:
     """The state after an event, whether or not the event was legal. Nothing follows a terminal event."""
     seq = event.seq if event.seq is not None else state.seq + 1
     if state.terminal:
-        return replace(state, seq=max(state.seq, seq))
+        return state._replace(seq=max(state.seq, seq))
     owner = (state.owner,) if state.owner else ()
     match event.name:
         case "initialized":
@@ -86,24 +86,22 @@ def evolve(state: State, event: Event, setup: Setup) -> State:
         case "proposal_submitted":
             lead = event.actor or state.owner
             others = frozenset(name for name in setup.participants if name != lead)
-            return replace(
-                state, phase="reviewing", owner=lead, waiting=tuple(sorted(others)), reviewing=others, seq=seq
+            return state._replace(
+                phase="reviewing", owner=lead, waiting=tuple(sorted(others)), reviewing=others, seq=seq
             )
         case "review_submitted":
             left = state.reviewing - {event.actor}
-            return replace(
-                state,
+            return state._replace(
                 phase="reviewing" if left else "revising",
                 waiting=tuple(sorted(left)) if left else owner,
                 reviewing=left,
                 seq=seq,
             )
         case "proposal_revised" | "decision_proposed":
-            return replace(state, phase="decision_review", waiting=owner, input_seq=seq, classified_seq=0, seq=seq)
+            return state._replace(phase="decision_review", waiting=owner, input_seq=seq, classified_seq=0, seq=seq)
         case "question_classified":
             everyone = frozenset(setup.participants)
-            return replace(
-                state,
+            return state._replace(
                 phase="decision_review",
                 waiting=tuple(sorted(everyone)),
                 accepting=everyone,
@@ -112,22 +110,21 @@ def evolve(state: State, event: Event, setup: Setup) -> State:
             )
         case "decision_accepted":
             left = state.accepting - {event.actor}
-            return replace(
-                state,
+            return state._replace(
                 phase="decision_review" if left else "readiness_check",
                 waiting=tuple(sorted(left)) if left else owner,
                 accepting=left,
                 seq=seq,
             )
         case "readiness_passed":
-            return replace(state, phase="readiness_check", waiting=owner, readiness_passed=True, seq=seq)
+            return state._replace(phase="readiness_check", waiting=owner, readiness_passed=True, seq=seq)
         case "completed" | "blocked":
-            return replace(state, phase=event.name, waiting=(), terminal_seq=seq, seq=seq)
+            return state._replace(phase=event.name, waiting=(), terminal_seq=seq, seq=seq)
         case "deliverable_drafted" | "deliverable_revised" if event.role == "primary" and setup.schema >= 2:
-            return replace(state, drafted=True, seq=seq)
+            return state._replace(drafted=True, seq=seq)
         case "deliverable_frozen" if event.role == "primary" and setup.schema >= 2:
-            return replace(state, frozen=True, seq=seq)
-    return replace(state, seq=seq)
+            return state._replace(frozen=True, seq=seq)
+    return state._replace(seq=seq)
 
 
 def expected_actors(state: State, name: str, setup: Setup) -> tuple[str, ...]:
@@ -186,9 +183,10 @@ def judge(state: State, event: Event, setup: Setup) -> list[Finding]:
     if name == "readiness_passed" and setup.schema >= 2 and not state.frozen:
         found.append(error("freeze_missing", "readiness_passed requires primary deliverable_frozen", NEXT))
     if name != "blocked":
-        allowed = expected_actors(state, name, setup)
-        if actor not in allowed and (allowed or name in ("review_submitted", "decision_accepted")):
-            expected = ", ".join(allowed) or "no participant"
+        turn = name in ("review_submitted", "decision_accepted")
+        waited: Collection[str | None] = state.reviewing if name == "review_submitted" else state.accepting
+        if actor not in waited if turn else state.owner is not None and actor != state.owner:
+            expected = ", ".join(expected_actors(state, name, setup)) or "no participant"
             found.append(error("actor_not_expected", f"{_ACT[name]} is reserved for {expected}; got {actor}", NEXT))
     return found
 
@@ -326,12 +324,12 @@ def decide(
 
 
 def latest_at(events: Sequence[Event], now: datetime) -> str:
-    """The `at` of an event written now: never earlier than any before it."""
-    last = max((moment for event in events[-1:] if (moment := parse(event.at)) is not None), default=None)
-    return stamp(now) if last is None or last <= now else _ceil(last)
+    """The `at` of an event written now, in whole seconds: never earlier than the latest time in the log."""
+    last = next((moment for event in reversed(events) if (moment := parse(event.at)) is not None), None)
+    return stamp(now) if last is None or last <= now.replace(microsecond=0) else _exact(last)
 
 
-def _ceil(moment: datetime) -> str:
+def _exact(moment: datetime) -> str:
     text = stamp(moment)
     return text if moment.microsecond == 0 else moment.isoformat().replace("+00:00", "Z")
 
@@ -376,20 +374,23 @@ def _draft_findings(setup: Setup, events: Sequence[Event], draft: Draft) -> list
 
 
 def _heading_conflict(headings: Sequence[Heading], seq: int, participant: str) -> list[Finding]:
-    for item in headings:
-        if item.seq == seq and item.participant != participant:
-            cause = (
-                f"review.md heading seq {seq}: participant {item.participant!r} does not match event from "
-                f"{participant!r}"
-            )
-            show = "collab show --folder {folder} --doc review.md"
-            return [error("review_heading_mismatch", cause, show, f"review.md#line {item.line}")]
-    return []
+    standing = [item for item in headings if item.seq == seq]
+    if not standing or any(item.participant == participant for item in standing):
+        return []
+    first = standing[0]
+    cause = f"review.md heading seq {seq}: participant {first.participant!r} does not match event from {participant!r}"
+    show = "collab show --folder {folder} --doc review.md"
+    return [error("review_heading_mismatch", cause, show, f"review.md#line {first.line}")]
+
+
+def quoted(text: str) -> str:
+    """One word of a command; a text that holds `{folder}` itself is not filled in by whoever fills in the folder."""
+    return shlex.quote(text).replace("{folder}", "{''folder}")
 
 
 def _for(found: Sequence[Finding], draft: Draft) -> list[Finding]:
-    quoted = shlex.quote(draft.participant)
+    who = quoted(draft.participant)
     return [
-        replace(item, next_command=item.next_command.replace("{participant}", quoted)) if item.next_command else item
+        replace(item, next_command=item.next_command.replace("{participant}", who)) if item.next_command else item
         for item in found
     ]

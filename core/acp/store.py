@@ -20,7 +20,7 @@ from core.acp.reader import DAMAGED, HISTORY, PENDING, FolderReader, Snapshot, l
 from core.acp.rules import decide, evolve, latest_at, record
 from core.acp.validation import projection_findings
 from core.clock import SYSTEM, Clock, stamp
-from core.files import LINE_CAP, TEMPORARY, Root, sha256
+from core.files import DOCUMENT_CAP, LINE_CAP, TEMPORARY, Root, sha256
 from core.finding import Finding, Refused, error, errors, warning
 from core.lock import PATIENCE, folder_lock
 
@@ -93,7 +93,7 @@ def plan(
         old = old_document.data
         seq = max((event.seq for event in snapshot.events if event.seq is not None), default=0) + 1
         provisional = Event.read(record(draft, seq, latest_at(snapshot.events, now)))
-        new = change.compose(provisional, old_document.text).encode("utf-8")
+        new = _encoded(change.compose(provisional, old_document.text), change.name)
         judged = snapshot.overlay(Document(change.name, new, sha256(new)))
     found = [locate(item, snapshot.path) for item in check(judged)] if check is not None else []
     event, refused = decide(snapshot.state, setup, snapshot.events, draft, judged.facts, now)
@@ -106,6 +106,17 @@ def plan(
     after = evolve(snapshot.state, event, setup)
     name = change.name if change is not None and new != old else None
     return Plan(snapshot, event, line, snapshot.state, after, name, old, new if name else None)
+
+
+def _encoded(text: str, name: str) -> bytes:
+    try:
+        data = text.encode("utf-8")
+    except UnicodeEncodeError:
+        raise Refused(error("text_not_utf8", f"the text for {name} is not valid UTF-8", None, name)) from None
+    if len(data) > DOCUMENT_CAP:
+        cause = f"{name} would have {len(data)} bytes; at most {DOCUMENT_CAP} are read"
+        raise Refused(error("file_too_large", cause, None, name))
+    return data
 
 
 def _encodable(draft: Draft) -> None:
@@ -297,7 +308,7 @@ def _remember(root: Root, snapshot: Snapshot, event: Event, line: bytes) -> None
         if document.data is not None:
             history.keep(root, document.data)
     made = history.make(event, log.mark.offset, log.mark.digest, history.digests(known))
-    root.append(HISTORY, journal.encode(made))
+    root.append(HISTORY, journal.encode(made), own_line=True)
 
 
 def _project(root: Root, setup: Setup | None, state: State, clock: Clock) -> None:
@@ -332,7 +343,9 @@ def _write_document(root: Root, snapshot: Snapshot, name: str, data: bytes) -> N
     base, problem = repo_root(snapshot.path, snapshot.setup)
     if base is None:
         raise Refused(error("setup_invalid", problem or "repoRoot is wrong", None, PROTOCOL))
-    with Root(base) as outside:
+    # Temporary files stay in the collaboration's own sidecar, where the next writer clears them away.
+    inside = snapshot.path.resolve().relative_to(base)
+    with Root(base, f"{inside}/.collab") as outside:
         outside.replace(f"{declared.dir}/{item.file}", data)
 
 
@@ -350,7 +363,11 @@ def _mend(root: Root, reader: FolderReader, clock: Clock) -> tuple[list[Finding]
     done: list[Finding] = []
     for name in root.names(".collab"):
         if name.startswith(TEMPORARY):
-            root.remove(f".collab/{name}")
+            try:
+                root.remove(f".collab/{name}")
+            except Refused:
+                # Not one of ours: a folder, say. It is in nobody's way.
+                pass
     snapshot = reader.refresh()
     if snapshot.pending.strip():
         done.append(_mend_tail(root, snapshot))
@@ -371,24 +388,13 @@ def _mend_tail(root: Root, snapshot: Snapshot) -> Finding:
     if not snapshot.torn:
         root.append(LOG, b"\n")
         return warning("log_line_ended", f"the last line of {LOG} had no line end; it has one now", None, LOG)
-    size = root.read(LOG, cap=1 << 62).signature
-    whole = _tail_bytes(root, snapshot.mark.offset)
-    name = f"{DAMAGED}/{LOG}-{snapshot.mark.offset}-{sha256(whole)[:12]}"
-    root.create(name, whole)
-    root.truncate(LOG, snapshot.mark.offset)
-    length = size.size - snapshot.mark.offset if size is not None else len(whole)
+    offset, now = snapshot.mark.offset, root.signature(LOG)
+    length = now.size - offset if now is not None else len(snapshot.pending)
+    name = f"{DAMAGED}/{LOG}-{offset}-{length}-{sha256(snapshot.pending)[:12]}"
+    root.create(name, root.pieces(LOG, offset))
+    root.truncate(LOG, offset)
     cause = f"a torn last line of {LOG} ({length} bytes) was set aside in {name}"
     return warning("log_torn_mended", cause, None, name)
-
-
-def _tail_bytes(root: Root, offset: int) -> bytes:
-    import os
-
-    fd, info = root.open_read(LOG)
-    try:
-        return os.pread(fd, max(0, info.st_size - offset), offset)
-    finally:
-        os.close(fd)
 
 
 def _mend_intent(root: Root, snapshot: Snapshot, clock: Clock) -> Finding:
@@ -403,7 +409,8 @@ def _mend_intent(root: Root, snapshot: Snapshot, clock: Clock) -> Finding:
     event = Event.read(journal.decode(line)[0] or {})
     current = snapshot.document(name)
     written = next((item for item in snapshot.events if item.seq == event.seq), None)
-    if written is not None and written.raw == event.raw:
+    # A mend that was interrupted itself has appended the event with a later `at`.
+    if written is not None and {**written.raw, "at": event.at} == event.raw:
         _settle(root, snapshot, event, line, snapshot.state, clock)
         return warning("intent_finished", f"seq {event.seq} {event.name} and {name} were both written", None, name)
     draft = Draft(
@@ -416,16 +423,20 @@ def _mend_intent(root: Root, snapshot: Snapshot, clock: Clock) -> Finding:
         event.sha256,
     )
     if current.sha256 == after:
+        made: Plan | None
         try:
             made = plan(snapshot, draft, clock)
-            if made.event.seq == event.seq:
-                root.append(LOG, made.line)
-                _settle(root, snapshot, made.event, made.line, made.after, clock)
-                cause = f"seq {event.seq} {event.name} was appended: {name} had been written already"
-                return warning("intent_finished", cause, None, name)
         except Refused:
             # The act is no longer legal; the text goes back below.
-            pass
+            made = None
+        if made is not None and made.event.seq == event.seq:
+            # A disk that fails here leaves the intent to the next writer.
+            root.append(LOG, made.line)
+            _settle(root, snapshot, made.event, made.line, made.after, clock)
+            cause = f"seq {event.seq} {event.name} was appended: {name} had been written already"
+            return warning("intent_finished", cause, None, name)
+    if current.data is not None and current.sha256 == after:
+        history.keep(root, current.data)
     kept = _keep_draft(root, name, event, after)
     old = history.content(root, before) if before is not None else None
     if before is None or old is not None:
@@ -445,17 +456,21 @@ def _keep_draft(root: Root, name: str, event: Event, digest: str) -> str:
 
 
 def _read_intent(snapshot: Snapshot) -> tuple[bytes, str, str | None, str] | None:
-    raw = journal.decode((snapshot.intent or b"").strip())[0]
-    if raw is None:
+    try:
+        # An escaped line may be longer than a line may be, so this is no journal line.
+        raw = json.loads(snapshot.intent or b"")
+    except (ValueError, RecursionError):
+        return None
+    if not isinstance(raw, dict):
         return None
     line, name, before, after = raw.get("line"), raw.get("document"), raw.get("before"), raw.get("after")
     known = {*DOCUMENTS, *snapshot.deliverables}
-    if not isinstance(line, str) or name not in known or not isinstance(after, str):
+    if not isinstance(line, str) or not isinstance(name, str) or name not in known or not isinstance(after, str):
         return None
     data = line.encode("utf-8", "replace")
     if journal.decode(data.strip())[0] is None or not (before is None or isinstance(before, str)):
         return None
-    return data, str(name), before, after
+    return data, name, before, after
 
 
 def edited(made: Plan) -> Snapshot:

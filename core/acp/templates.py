@@ -117,6 +117,8 @@ def initialize(
         "summary": "Collaboration initialized.",
         "doc": PROTOCOL,
     }
+    if (path / PROTOCOL).exists():
+        raise Refused(exists_finding(path))
     try:
         path.mkdir(parents=True, exist_ok=True)
     except OSError as exc:
@@ -131,12 +133,11 @@ def initialize(
         attributes = pkgutil.get_data("collab_templates", "gitattributes") or b""
         root.create(".gitattributes", attributes)
         _begin_log(root, line)
-        documents = {name: files[name] for name in DOCUMENTS}
-        for data in documents.values():
-            history.keep(root, data)
-        digests = {name: sha256(data) for name, data in documents.items()}
+        # A document that stood there already is kept, so what is remembered is what is there.
+        found_there = {name: root.read(name).data for name in DOCUMENTS}
+        digests = {name: history.keep(root, data) for name, data in found_there.items() if data is not None}
         record = history.make(Event.read(event), len(line), sha256(line), digests)
-        root.append(HISTORY, journal.encode(record))
+        root.replace(HISTORY, journal.encode(record))
         root.replace(PROTOCOL, encode_setup(setup))
 
 

@@ -62,14 +62,14 @@ def shape_findings(setup: Setup, events: Sequence[Event]) -> list[Finding]:
     previous: datetime | None = None
     last_text, last_moment = "", None
     known = frozenset(setup.events)
-    required = ("seq", "from", "event", "at", "summary")
+    required = {"seq", "from", "event", "at", "summary"}
     for expected, event in enumerate(events, start=1):
         seq, raw = event.seq, event.raw
         trouble: list[tuple[str, str]] = []
         if seq != expected:
             trouble.append(("log_seq", f"events.jsonl: expected seq {expected}, found {raw.get('seq')}"))
-        for name in required:
-            if name not in raw:
+        if not required <= raw.keys():
+            for name in sorted(required - raw.keys()):
                 trouble.append(("event_field_missing", f"seq {seq}: missing required field {name}"))
         if event.name not in known:
             trouble.append(("event_unknown", f"seq {seq}: unknown event {raw.get('event')!r}"))

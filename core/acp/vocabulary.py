@@ -12,12 +12,19 @@ from functools import lru_cache
 from typing import Any
 
 STATUSES = ("resolved", "deferred_nonblocking", "blocking", "unresolved")
+INDENT = r"^[^\S\n]*"
+_MARKED = re.compile("[^\u0300-\u036f\u3099\u309a][\u0300-\u036f\u3099\u309a]{1,8}")
 OUTCOMES = ("proceed", "do_not_proceed", "defer", "blocked")
+
+
+def nfc(text: str) -> str:
+    """NFC as far as these words need it, in linear time: NFC of a long run of marks is quadratic."""
+    return text if text.isascii() else _MARKED.sub(lambda match: unicodedata.normalize("NFC", match[0]), text)
 
 
 def fold(text: str) -> str:
     """Composed, case-folded, every space an ordinary one: how localised words are compared."""
-    return " ".join(unicodedata.normalize("NFC", unicodedata.normalize("NFC", text).casefold()).split())
+    return " ".join(nfc(nfc(text).casefold()).split())
 
 
 def _alternatives(words: Iterable[str]) -> str:
@@ -88,10 +95,11 @@ def vocabulary() -> Vocabulary:
         status,
         outcome,
         heading,
-        re.compile(rf"^\s*-\s*\[({_alternatives(status)})\]\s*(.*)$", flags),
-        re.compile(rf"^\s*-\s*\[({_alternatives(outcome)})\]\s+(.+)$", flags),
+        # A tag and its text stand on one line: what follows below is judged by its own tag.
+        re.compile(rf"{INDENT}-\s*\[({_alternatives(status)})\][^\S\n]*(.*)$", flags),
+        re.compile(rf"{INDENT}-\s*\[({_alternatives(outcome)})\][^\S\n]+(.+)$", flags),
         re.compile(rf"(?:{_alternatives(reasons)})\s*[:\uff1a]", re.IGNORECASE),
-        re.compile(rf"^\s*-\s*\[[xX]\]\s*(?:{_alternatives(ready)})", flags),
+        re.compile(rf"{INDENT}-\s*\[[xX]\]\s*(?:{_alternatives(ready)})", flags),
         re.compile(rf"\b(?:{_alternatives(words)})\b|{_alternatives(anywhere)}", re.IGNORECASE),
         {key: re.compile(rf"(?:{_alternatives(spellings)})\s*[:\uff1a]", flags) for key, spellings in review.items()},
         raw,

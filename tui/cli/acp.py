@@ -16,7 +16,7 @@ from core.acp.reader import Snapshot, locate
 from core.clock import SYSTEM
 from core.finding import Refused, error, errors
 
-from tui.cli.base import DONE, REFUSED, WARNED, Command, Out, Parser, folder_argument, format_finding
+from tui.cli.base import DONE, REFUSED, WARNED, Command, Out, Parser, folder_argument, format_finding, user_state
 
 DEFAULT_TIMEOUT = 1800.0
 
@@ -229,7 +229,7 @@ def _validate_arguments(parser: Parser) -> None:
 def _validate(args: argparse.Namespace, out: Out) -> int:
     from core.acp.check import check
 
-    _, findings = check(args.folder)
+    _, findings = check(args.folder, user_state())
     out.findings.extend(findings)
     bad = errors(findings)
     mild = [item for item in findings if item.severity == "warning"]

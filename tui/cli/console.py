@@ -9,7 +9,7 @@ from pathlib import Path
 
 from core.finding import Refused, error
 
-from tui.cli.base import Command, Out, Parser, output_argument, state_dir
+from tui.cli.base import Command, Out, Parser, output_argument
 from tui.cli.workspace import roots_argument, roots_of
 
 
@@ -43,7 +43,7 @@ def open_console(roots: list[Path], me: str | None, ascii_only: bool = False, th
     """Import Textual only now, and run the console until it is left."""
     from tui.app import run
 
-    return run(roots, me or os.environ.get("COLLAB_AS") or None, state_dir(), ascii_only=ascii_only, theme=theme)
+    return run(roots, me=me, ascii_only=ascii_only, theme=theme)
 
 
 class _Console(Command):

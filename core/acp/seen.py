@@ -1,0 +1,56 @@
+"""What this person has seen of a log, in their own state folder (docs/specs/acp.md §6).
+
+The sidecar in the folder can be rewritten by whoever rewrites the log; what a reader remembers cannot. A log that no
+longer begins with what was seen is reported until the folder is another one (another `createdAt`).
+"""
+
+from __future__ import annotations
+
+from core.acp import history
+from core.acp.model import LOG
+from core.acp.reader import Snapshot
+from core.files import Root
+from core.finding import Finding
+from core.state import UserState, key
+
+
+def _name(snapshot: Snapshot) -> str:
+    return f"seen/{key(snapshot.path)}.json"
+
+
+def recall(state: UserState, snapshot: Snapshot) -> history.Record | None:
+    """What was seen last of this collaboration, or None when nothing was."""
+    if snapshot.setup is None:
+        return None
+    raw = state.load(_name(snapshot))
+    if raw.get("created_at") != snapshot.setup.created_at:
+        return None
+    return history.read_record(raw)
+
+
+def findings(state: UserState, snapshot: Snapshot, root: Root) -> list[Finding]:
+    """Whether the log still begins with what this person saw, and which documents changed out of turn since."""
+    known = recall(state, snapshot)
+    if known is None:
+        return []
+    found = history.integrity_findings(root, [known], snapshot.mark, LOG)
+    return found or history.edit_findings(snapshot, [known], root)
+
+
+def remember(state: UserState, snapshot: Snapshot, found: list[Finding]) -> None:
+    """Keep what is seen now, unless it contradicts what was seen before: evidence is not overwritten by its forgery."""
+    if snapshot.setup is None or not snapshot.events or found:
+        return
+    seq = snapshot.events[-1].seq
+    documents = {**snapshot.documents, **snapshot.deliverables}
+    record = {
+        "created_at": snapshot.setup.created_at,
+        "path": str(snapshot.path),
+        "seq": seq,
+        "at": snapshot.events[-1].at,
+        "end": snapshot.mark.offset,
+        "log": snapshot.mark.digest,
+        "documents": history.digests(list(documents.values())),
+    }
+    if state.load(_name(snapshot)) != record:
+        state.save(_name(snapshot), record)
