@@ -1,0 +1,403 @@
+"""The one registry of actions (docs/specs/console.md §3): keys, footer, help, palette and README come from here.
+
+An action says when it is legal; an illegal one stays visible, greyed, with its reason. What an action does is the
+method `do_<id>` of the screen that is on, else of the app.
+"""
+
+from __future__ import annotations
+
+import shlex
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+
+from core.acp.model import DELIVERABLE_EVENTS
+from tui.legal import (
+    CONCLUSION,
+    Context,
+    Legal,
+    Reason,
+    always,
+    answers,
+    appends,
+    deliverable,
+    document,
+    log_open,
+    may_edit,
+    opened,
+    participant,
+    readable,
+    selected,
+    single,
+    waiting,
+)
+
+ANYWHERE, INBOX, LIST, FOLDER = "anywhere", "inbox", "collaborations", "collaboration"
+WHERE_WORDS: Mapping[str, str] = {
+    ANYWHERE: "everywhere",
+    INBOX: "inbox",
+    LIST: "collaborations",
+    FOLDER: "a collaboration",
+}
+LISTS = frozenset({INBOX, LIST})
+FOOTER = 8
+
+
+@dataclass(frozen=True, slots=True)
+class Action:
+    """One thing that a person can do. `keys` are separated by commas; the first is the one that is shown.
+
+    `verb` is the equivalent command with `{folder}` and `{me}`; None when it only moves or looks. `own` means that
+    the focused widget handles the key itself. `event` is what the action appends in the end.
+    """
+
+    id: str
+    keys: str
+    label: str
+    help: str
+    where: frozenset[str]
+    order: int
+    group: str
+    legal: Legal
+    verb: str | None = None
+    own: bool = False
+    event: str | None = None
+
+    def command(self, context: Context) -> str | None:
+        """The equivalent command line for this context, or None."""
+        if self.verb is None:
+            return None
+        folder = shlex.quote(str(context.folder)) if context.folder is not None else "FOLDER"
+        me = context.view.me if context.view is not None and context.view.me else context.me
+        command = self.verb.replace("{folder}", folder).replace("{me}", shlex.quote(me) if me else "ID")
+        return command.replace("{document}", shlex.quote(context.document or "FILE"))
+
+
+_ANY = frozenset({ANYWHERE})
+_IN_LISTS = LISTS
+_IN_FOLDER = frozenset({FOLDER})
+
+
+def _act(
+    name: str, key: str, label: str, text: str, order: int, event: str, verb: str, legal: Legal | None = None
+) -> Action:
+    command = f"collab {verb} --folder {{folder}} --as {{me}}"
+    return Action(name, key, label, text, _IN_FOLDER, order, "Act", legal or appends(event), command, event=event)
+
+
+def system(number: int, name: str, key: str, label: str, text: str, verb: str | None) -> Action:
+    """The action that opens the screen of one system; a new system needs this line and a mode of the app."""
+    return Action(name, f"{number},{key}", label, text, _ANY, 80 + number, "Go", always, verb)
+
+
+SYSTEMS: tuple[Action, ...] = (
+    system(1, "inbox", "f5", "inbox", "What waits for you, over every folder.", "collab inbox --as {me}"),
+    system(2, "collaborations", "f6", "collaborations", "Every collaboration below the roots.", "collab list"),
+)
+
+ACTIONS: tuple[Action, ...] = (
+    *SYSTEMS,
+    Action(
+        "next-waiting",
+        "n,f4",
+        "next waiting",
+        "Open the next item that waits for you.",
+        _ANY,
+        60,
+        "Go",
+        waiting,
+        "collab inbox --as {me}",
+    ),
+    Action(
+        "previous-waiting",
+        "N,shift+f4",
+        "previous waiting",
+        "Open the item before it.",
+        _ANY,
+        61,
+        "Go",
+        waiting,
+        "collab inbox --as {me}",
+    ),
+    Action("back", "q,escape", "back", "Close this screen and go back.", _ANY, 90, "Go", always),
+    Action("who", "w,ctrl+o", "who am I", "Choose which participant you are.", _ANY, 70, "Console", always),
+    Action("theme", "t,ctrl+t", "theme", "Choose dark, light or high contrast.", _ANY, 95, "Console", always),
+    Action("reread", "ctrl+r", "read again", "Look at every file again now.", _ANY, 96, "Console", always),
+    Action("palette", ":,ctrl+p", "commands", "Find an action by its name.", _ANY, 97, "Console", always),
+    Action("help", "?,f1", "help", "Every key, and what each does here.", _ANY, 99, "Console", always),
+    Action("quit", "ctrl+q", "quit", "Leave the console.", _ANY, 98, "Console", always),
+    Action(
+        "open",
+        "enter",
+        "open",
+        "Open the selected row.",
+        _IN_LISTS,
+        1,
+        "Look",
+        selected,
+        "collab show --folder {folder}",
+        own=True,
+    ),
+    Action(
+        "new",
+        "c",
+        "new",
+        "Start a new collaboration.",
+        _IN_LISTS,
+        20,
+        "Act",
+        always,
+        "collab init --folder FOLDER --participant ID --objective TEXT --completion TEXT",
+    ),
+    Action("filter", "/", "filter", "Show only rows that hold a text.", _IN_LISTS, 30, "Look", always),
+    Action(
+        "snooze",
+        "z",
+        "snooze",
+        "Hide this item for a while.",
+        frozenset({INBOX}),
+        10,
+        "Act",
+        single,
+        "collab inbox --snooze ITEM --for 2h",
+    ),
+    Action(
+        "fold",
+        "f",
+        "fold",
+        "Fold items with one cause into a row, or unfold them.",
+        frozenset({INBOX}),
+        25,
+        "Look",
+        selected,
+    ),
+    _act("submit", "p", "submit the proposal", "Submit proposal.md for review.", 2, "proposal_submitted", "submit"),
+    _act("review", "r", "write a review", "Write a structured review.", 2, "review_submitted", "review"),
+    _act("revise", "u", "submit the revision", "Submit the revised proposal.", 2, "proposal_revised", "revise"),
+    _act(
+        "classify",
+        "c",
+        "classify questions",
+        "Give every open question its status.",
+        3,
+        "question_classified",
+        "classify",
+    ),
+    _act("propose", "P", "propose decisions", "Put decisions.md up for acceptance.", 4, "decision_proposed", "propose"),
+    _act("accept", "y", "accept the decisions", "Accept what decisions.md says.", 2, "decision_accepted", "accept"),
+    _act(
+        "ready",
+        "R",
+        "pass readiness",
+        "Tick the gates and pass readiness.",
+        2,
+        "readiness_passed",
+        "ready",
+        appends("readiness_passed", "readiness_not_ticked"),
+    ),
+    _act(
+        "conclude",
+        "C",
+        "conclude",
+        "Write the conclusion and complete.",
+        2,
+        "completed",
+        "complete",
+        appends("completed", "gates_unticked", *CONCLUSION),
+    ),
+    _act(
+        "deliverable",
+        "m",
+        "record the deliverable",
+        "Record that the primary deliverable was drafted or revised.",
+        3,
+        "deliverable_drafted",
+        "append",
+        deliverable,
+    ),
+    _act(
+        "freeze",
+        "Z",
+        "freeze the deliverable",
+        "Freeze the primary deliverable for ever.",
+        2,
+        "deliverable_frozen",
+        "freeze",
+    ),
+    _act("block", "b", "block", "Stop the collaboration and say why.", 40, "blocked", "block"),
+    Action(
+        "append",
+        "a",
+        "append any event",
+        "Choose any event and append it.",
+        _IN_FOLDER,
+        50,
+        "Act",
+        participant,
+        "collab append --folder {folder} --participant {me} --event NAME --summary TEXT --reply-to SEQ",
+    ),
+    Action(
+        "edit",
+        "e",
+        "edit",
+        "Edit this document in your editor.",
+        _IN_FOLDER,
+        10,
+        "Act",
+        may_edit,
+        "${EDITOR:-vi} {folder}/{document}",
+    ),
+    Action(
+        "validate",
+        "v",
+        "validate",
+        "Every error and warning of this folder.",
+        _IN_FOLDER,
+        30,
+        "Look",
+        opened,
+        "collab validate --folder {folder}",
+    ),
+    Action("find", "/", "find", "Find a text in this document or log.", _IN_FOLDER, 32, "Look", readable),
+    Action(
+        "filter-log",
+        "f",
+        "filter the log",
+        "Show only events that hold a text, a name or a participant.",
+        _IN_FOLDER,
+        33,
+        "Look",
+        log_open,
+    ),
+    Action(
+        "answered", "o", "what it answers", "Go to the event that this one answers.", _IN_FOLDER, 64, "Look", answers
+    ),
+    Action("raw", "x", "as written", "Show the document as written, or rendered.", _IN_FOLDER, 65, "Look", document),
+    Action("next-tab", ">,ctrl+pagedown", "next tab", "Show the next tab.", _IN_FOLDER, 71, "Look", always),
+    Action("previous-tab", "<,ctrl+pageup", "previous tab", "Show the tab before.", _IN_FOLDER, 72, "Look", always),
+)
+
+BY_ID: Mapping[str, Action] = {action.id: action for action in ACTIONS}
+ACT_FOR: Mapping[str, str] = {
+    **{action.event: action.id for action in ACTIONS if action.event is not None},
+    **dict.fromkeys((name for name in DELIVERABLE_EVENTS if name != "deliverable_frozen"), "deliverable"),
+}
+"""Event to the action that appends it."""
+
+
+def here(where: str) -> list[Action]:
+    """Actions of a screen, its own first, then those of everywhere."""
+    own = [action for action in ACTIONS if where in action.where]
+    return own + [action for action in ACTIONS if ANYWHERE in action.where and where not in action.where]
+
+
+@dataclass(frozen=True, slots=True)
+class Entry:
+    """An action as footer, help and palette show it now."""
+
+    action: Action
+    keys: tuple[str, ...]
+    reason: Reason | None
+
+    @property
+    def key(self) -> str:
+        """The key that is shown."""
+        return show_key(self.keys[0]) if self.keys else ""
+
+
+def works_in_fields(key: str) -> bool:
+    """Whether a key does its work while a text field has the focus."""
+    return key.startswith(("ctrl+", "alt+", "escape")) or bool(_function(key))
+
+
+def _function(key: str) -> bool:
+    last = key.rpartition("+")[2]
+    return len(last) > 1 and last[0] == "f" and last[1:].isdigit()
+
+
+_SHOWN = {"escape": "esc", "pagedown": "pgdn", "pageup": "pgup", "question_mark": "?", "colon": ":", "slash": "/"}
+
+
+def show_key(key: str) -> str:
+    """A key as people read it: `F4`, `shift+F4`, `ctrl+p`, `esc`, `?`."""
+    *modifiers, last = key.split("+") if len(key) > 1 else [key]
+    last = last.upper() if _function(last) else _SHOWN.get(last, last)
+    return "+".join((*modifiers, last))
+
+
+class Keys:
+    """Which keys do what, with the person's keymap applied. `problems` are (action id, reason) pairs."""
+
+    def __init__(self, keymap: Mapping[str, str] | None = None) -> None:
+        from tui.keymap import resolve
+
+        self._keys, self.problems = resolve(keymap or {})
+
+    def of(self, action: Action) -> tuple[str, ...]:
+        """The keys of an action, the shown one first."""
+        return self._keys[action.id]
+
+    def shown(self, action: Action) -> str:
+        """The key that is shown for an action."""
+        return show_key(self.of(action)[0]) if self.of(action) else ""
+
+    def textual(self) -> dict[str, str]:
+        """The same as Textual's keymap, by binding id."""
+        made = {}
+        for action in ACTIONS:
+            plain, field = split(self.of(action))
+            for name, keys in ((action.id, plain), (f"{action.id}.field", field)):
+                if keys:
+                    made[name] = ",".join(keys)
+        return made
+
+
+def split(keys: Iterable[str]) -> tuple[list[str], list[str]]:
+    """(keys that a text field takes for itself, keys that work there too)."""
+    known = list(keys)
+    return [key for key in known if not works_in_fields(key)], [key for key in known if works_in_fields(key)]
+
+
+def entries(context: Context, keys: Keys) -> list[Entry]:
+    """Every action of this screen, legal or not, in the order of the registry."""
+    return [Entry(action, keys.of(action), action.legal(context)) for action in here(context.screen)]
+
+
+def footer(context: Context, keys: Keys, most: int = FOOTER) -> list[Entry]:
+    """At most `most` entries that make sense now: the next action first, help last."""
+    found = [entry for entry in entries(context, keys) if entry.reason is None and entry.keys]
+    wanted = next_id(context)
+    help_entry = [entry for entry in found if entry.action.id == "help"]
+    rest = [
+        entry
+        for entry in found
+        if entry.action.id != "help" and (entry.action.order < 60 or entry.action.id in ("next-waiting", "back"))
+    ]
+    rest.sort(key=lambda entry: (entry.action.id != wanted, entry.action.order))
+    back = [entry for entry in rest if entry.action.id == "back" and context.screen not in LISTS]
+    rest = [entry for entry in rest if entry.action.id != "back"]
+    return rest[: most - len(help_entry) - len(back)] + back + help_entry
+
+
+def next_id(context: Context) -> str | None:
+    """The action that is the next one here, if there is one."""
+    if context.view is not None and context.view.next is not None and context.view.next.event is not None:
+        return ACT_FOR.get(context.view.next.event)
+    return "open" if context.screen in LISTS else None
+
+
+def key_table_markdown(keys: Keys | None = None) -> str:
+    """The key table of the README."""
+    known = keys or Keys()
+    lines = ["| key | does | where | as a command |", "|---|---|---|---|"]
+    for group in dict.fromkeys(action.group for action in ACTIONS):
+        for action in ACTIONS:
+            if action.group != group:
+                continue
+            shown = " ".join(f"`{show_key(key)}`" for key in known.of(action))
+            where = ", ".join(WHERE_WORDS[name] for name in WHERE_WORDS if name in action.where)
+            verb = action.verb or ""
+            for place, word in (("{folder}", "F"), ("{me}", "ID"), ("{document}", "FILE"), ("FOLDER", "F")):
+                verb = verb.replace(place, word)
+            command = f"`{verb}`" if verb else ""
+            lines.append(f"| {shown.replace('|', chr(92) + '|')} | {action.help.rstrip('.')} | {where} | {command} |")
+    return "\n".join(lines) + "\n"

@@ -1,0 +1,477 @@
+"""The console: one app over many folders (docs/specs/console.md).
+
+The event loop draws and decides nothing about files: a reading thread hands over views, an action becomes a form, a
+form becomes an event by the core.
+"""
+
+from __future__ import annotations
+
+import inspect
+import os
+import sys
+import time
+import traceback
+from collections import Counter
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
+from pathlib import Path
+from typing import Any, ClassVar
+
+from textual.app import App
+from textual.binding import BindingType
+from textual.message import Message
+from textual.notifications import SeverityLevel
+from textual.screen import Screen
+from textual.worker import Worker, WorkerState
+
+from core.acp.store import Appended
+from core.clock import SYSTEM, Clock
+from core.finding import Finding, Refused, error
+from core.inbox import InboxItem
+from core.sanitize import inert, inert_block
+from core.state import UserState
+from core.workspace import Item
+from tui.actions import ANYWHERE, BY_ID, Action, Keys
+from tui.desk import FolderView
+from tui.forms.drafts import Drafts
+from tui.legal import Reason
+from tui.reading import STALE_AFTER, FolderRead, Listed, Looked, Reading, Said
+from tui.screens.choose import Choice, ChooseScreen
+from tui.screens.collaboration import CollaborationScreen
+from tui.screens.collaborations import CollaborationsScreen
+from tui.screens.frame import ConsoleScreen, bindings
+from tui.screens.help import HelpScreen
+from tui.screens.inbox import InboxScreen
+from tui.screens.palette import ActionProvider
+from tui.settings import Loaded, Who, config_path, keymap_finding, load, no_colour, state_path
+from tui.terminal import Transitions, colour_environment, kept_title, notice_sequence, title_sequence
+from tui.themes import NAMES, theme_name, themes
+
+
+class ConsoleApp(App[int]):
+    """The console over some roots, for one person."""
+
+    TITLE = "collab"
+    CSS_PATH = ["styles/console.tcss"]
+    COMMANDS = {ActionProvider}
+    BINDINGS: ClassVar[list[BindingType]] = bindings(ANYWHERE)
+    MODES = {"inbox": InboxScreen, "collaborations": CollaborationsScreen}
+    DEFAULT_MODE = "inbox"
+    NOTIFICATION_TIMEOUT = 6
+
+    def __init__(
+        self,
+        roots: Sequence[Path],
+        me: str | None = None,
+        settings: Loaded | None = None,
+        *,
+        clock: Clock = SYSTEM,
+        state: UserState | None = None,
+        environ: Mapping[str, str] | None = None,
+        monotonic: Callable[[], float] = time.monotonic,
+        tick: float = 1.0,
+    ) -> None:
+        environ = os.environ if environ is None else environ
+        loaded = load(config_path(environ)) if settings is None else settings
+        self.loaded, self.settings = loaded, loaded.settings
+        colour = not no_colour(environ) and self.settings.theme != "plain"
+        with colour_environment(colour):
+            super().__init__(ansi_color=None if colour else True)
+        self.roots = tuple(roots)
+        self.clock, self.monotonic = clock, monotonic
+        self.environ = environ
+        self.ascii_glyphs = self.settings.ascii
+        self.user_state = UserState(state_path(environ)) if state is None else state
+        self.keys = Keys(self.settings.keymap)
+        self.problems: tuple[Finding, ...] = (
+            *loaded.findings,
+            *(keymap_finding(loaded, name, reason) for name, reason in self.keys.problems),
+        )
+        self.who = Who.gather(me, environ, self.settings.identity, self.user_state)
+        self.items: tuple[Item, ...] = ()
+        self.waiting: tuple[InboxItem, ...] = ()
+        self.complete = False
+        self.root_problems: tuple[Finding, ...] = ()
+        self.views: dict[Path, FolderView] = {}
+        self.mode = "live"
+        self._watch_mode = "polling"
+        self._open: Counter[Path] = Counter()
+        self._rung = Transitions()
+        self._last_look = monotonic()
+        self.reading = Reading(self.roots, self.who, self.user_state, clock, self.post_message, tick)
+        for theme in themes():
+            self.register_theme(theme)
+        self.theme = theme_name(self.settings.theme if colour else "plain")
+        if self.settings.reduced_motion or environ.get("SSH_CONNECTION"):
+            self.animation_level = "none"
+        self.set_keymap(self.keys.textual())
+
+    # Life.
+
+    def on_mount(self) -> None:
+        self.run_worker(self.reading.run, "reading", group="reading", thread=True, exit_on_error=False)
+        self.run_worker(self.reading.watch, "watching", group="watching", thread=True, exit_on_error=False)
+        self.set_interval(1.0, self._heartbeat)
+        for problem in self.problems:
+            self.tell(problem)
+
+    def on_unmount(self) -> None:
+        self.reading.stop()
+
+    def on_worker_state_changed(self, event: Worker.StateChanged) -> None:
+        """A thread that died is said, and the header turns stale; the screens keep what they show."""
+        if event.state is WorkerState.ERROR and event.worker.group in ("reading", "watching", "act"):
+            reason = event.worker.error
+            cause = f"{event.worker.group} stopped: {type(reason).__name__}: {reason}"
+            self.tell(error("internal_error", cause, None, None))
+
+    def _heartbeat(self) -> None:
+        stale = self.monotonic() - self._last_look > STALE_AFTER
+        self._set_mode("stale" if stale else self._watch_mode)
+        for screen in self._console_screens():
+            screen.tick()
+
+    def _set_mode(self, mode: str) -> None:
+        if mode != self.mode:
+            self.mode = mode
+            for screen in self._console_screens():
+                screen.frame()
+
+    # News from the reading thread.
+
+    def on_looked(self, message: Looked) -> None:
+        self._last_look = self.monotonic()
+        self._watch_mode = message.mode
+        self._set_mode(message.mode)
+
+    def on_listed(self, message: Listed) -> None:
+        first = not self.complete and message.complete
+        self.items, self.waiting, self.complete = message.items, message.waiting, message.complete
+        self.root_problems = message.problems
+        self._ring()
+        self.title = f"collab · {self.waiting_count} waiting" if self.waiting_count else "collab"
+        self._to_terminal(title_sequence(self.title))
+        for screen in self._console_screens():
+            screen.listed()
+        if first and len(self.items) == 1 and self.items[0].path in self.roots:
+            self.run_worker(self.open_folder(self.items[0].path), group="open", exit_on_error=False)
+
+    def on_folder_read(self, message: FolderRead) -> None:
+        view = message.view
+        if self._open[view.path] <= 0:
+            return
+        self.views[view.path] = view
+        for screen in self._console_screens():
+            if isinstance(screen, CollaborationScreen) and screen.path == view.path:
+                screen.show(view)
+
+    def on_said(self, message: Said) -> None:
+        self.tell(message.finding)
+
+    def _console_screens(self) -> list[ConsoleScreen]:
+        return [screen for screen in self.screen_stack if isinstance(screen, ConsoleScreen)] if self._running else []
+
+    @property
+    def waiting_items(self) -> list[InboxItem]:
+        """What waits for this person: to decide or to unblock."""
+        return [item for item in self.waiting if item.lane != "know"]
+
+    @property
+    def waiting_count(self) -> int:
+        return len(self.waiting_items)
+
+    def _ring(self) -> None:
+        """Once for each thing that begins to wait for me; what waits already at the start rings nothing."""
+        mine = {item.id: item for item in self.waiting_items if item.lane == "decide" and self.is_me(item)}
+        fresh = self._rung.fresh(mine.keys(), self.complete)
+        if fresh and self.settings.bell:
+            self.bell()
+        if fresh and self.settings.osc9:
+            first = next(item for name, item in mine.items() if name in fresh)
+            self._to_terminal(notice_sequence(f"collab: your turn: {first.title}"))
+
+    def is_me(self, item: InboxItem) -> bool:
+        known = next((one for one in self.items if one.path == item.path), None)
+        return known is not None and self.who.of(known.path, known.participants) in known.waiting_for
+
+    @property
+    def can_suspend(self) -> bool:
+        """Whether the terminal can be lent to an editor; a test's driver cannot."""
+        return self._driver is not None and self._driver.can_suspend
+
+    def _to_terminal(self, sequence: str) -> None:
+        if self._driver is not None and not self.is_headless:
+            self._driver.write(sequence)
+
+    # Saying things. Nothing that is said is markup.
+
+    def notify(
+        self,
+        message: str,
+        *,
+        title: str = "",
+        severity: SeverityLevel = "information",
+        timeout: float | None = None,
+        markup: bool = False,
+    ) -> None:
+        """A toast; its text is data, never markup."""
+        super().notify(inert_block(message), title=inert(title), severity=severity, timeout=timeout, markup=False)
+
+    def tell(self, finding: Finding) -> None:
+        """A finding as a toast, with the command that helps."""
+        text = finding.cause + (f"\nnext: {finding.next_command}" if finding.next_command else "")
+        severity: SeverityLevel = "error" if finding.severity == "error" else "warning"
+        self.notify(text, severity=severity, timeout=10)
+
+    def refuse(self, action: Action, reason: Reason) -> None:
+        """Why an action is not possible now."""
+        text = reason.text + (f"\nnext: {reason.command}" if reason.command else "")
+        self.notify(text, title=f"{action.label}: not now", severity="warning")
+
+    # Actions.
+
+    @property
+    def base(self) -> ConsoleScreen | None:
+        """The topmost screen of the console, below any form or dialog."""
+        screens = self._console_screens()
+        return screens[-1] if screens else None
+
+    async def action_act(self, name: str) -> None:
+        """Do an action of the registry, or say why not."""
+        action, screen = BY_ID.get(name), self.base
+        if action is None or screen is None:
+            return
+        if ANYWHERE not in action.where and (screen.WHERE not in action.where or self.screen is not screen):
+            return
+        reason = action.legal(screen.context())
+        if reason is not None:
+            self.refuse(action, reason)
+            return
+        method = f"do_{name.replace('-', '_')}"
+        handler = getattr(screen, method, None) or getattr(self, method, None)
+        if handler is None and action.event is not None and isinstance(screen, CollaborationScreen):
+            screen.do_event(action.event)
+            return
+        made = handler() if handler is not None else None
+        if inspect.isawaitable(made):
+            await made
+
+    async def to_base(self) -> bool:
+        """Close forms and dialogs; what was written in them is kept as a draft. False when one does not close now."""
+        while self.screen is not self.base and len(self.screen_stack) > 1:
+            top = self.screen
+            leave = getattr(top, "action_back", None)
+            if leave is not None:
+                # A form keeps its draft on the way out, and a preview that is writing stays.
+                leave()
+            else:
+                await top.dismiss(None)
+            if self.screen is top:
+                return False
+        return True
+
+    async def do_inbox(self) -> None:
+        await self._go("inbox")
+
+    async def do_collaborations(self) -> None:
+        await self._go("collaborations")
+
+    async def _go(self, mode: str) -> None:
+        """Another system's screen; on it already: back to its list."""
+        if not await self.to_base():
+            return
+        if self.current_mode == mode:
+            while len(self.screen_stack) > 1:
+                await self.pop_screen()
+        else:
+            await self.switch_mode(mode)
+
+    async def do_next_waiting(self) -> None:
+        await self._step_waiting(1)
+
+    async def do_previous_waiting(self) -> None:
+        await self._step_waiting(-1)
+
+    async def _step_waiting(self, by: int) -> None:
+        items = self.waiting_items
+        here = self.base.context().folder if isinstance(self.base, CollaborationScreen) else None
+        places = [item.path for item in items]
+        start = places.index(here) if here in places else -1 if by > 0 else len(places)
+        at = (start + by) % len(places)
+        if places[at] == here and len(places) == 1:
+            self.notify("nothing else waits for you")
+        await self.open_folder(places[at])
+
+    async def open_folder(self, path: Path) -> None:
+        """Show a collaboration; another open one makes room."""
+        if not await self.to_base():
+            return
+        top = self.screen
+        if isinstance(top, CollaborationScreen):
+            if top.path != path:
+                await self.switch_screen(CollaborationScreen(path))
+        else:
+            await self.push_screen(CollaborationScreen(path))
+
+    def follow(self, path: Path) -> None:
+        """A screen shows this folder from now on."""
+        self._open[path] += 1
+        self.reading.open(path)
+
+    def unfollow(self, path: Path) -> None:
+        """A screen shows this folder no longer."""
+        self._open[path] -= 1
+        if self._open[path] <= 0:
+            del self._open[path]
+            self.views.pop(path, None)
+            self.reading.close(path)
+
+    async def do_back(self) -> None:
+        if self.screen is not self.base:
+            await self.to_base()
+        elif len(self.screen_stack) > 1:
+            await self.pop_screen()
+        elif self.current_mode != self.DEFAULT_MODE:
+            await self.switch_mode(self.DEFAULT_MODE)
+        else:
+            self.notify("ctrl+q leaves the console")
+
+    def do_quit(self) -> None:
+        self.exit(0)
+
+    def do_reread(self) -> None:
+        self.reading.look_again()
+        self.notify("reading everything again", timeout=2)
+
+    def do_palette(self) -> None:
+        self.action_command_palette()
+
+    def do_help(self) -> None:
+        if self.base is not None and not isinstance(self.screen, HelpScreen):
+            focused = self.screen if self.screen is not self.base else None
+            self.push_screen(HelpScreen(self.base.context(), self.keys, self.loaded, self.problems, focused))
+
+    def do_new(self) -> None:
+        from tui.screens.new import NewScreen
+
+        root = self.roots[0] if self.roots else Path.cwd()
+        screen = NewScreen(root, self.who.anywhere(), Drafts(self.user_state), self.clock)
+        self.push_screen(screen, self._made)
+
+    async def _made(self, path: Path | None) -> None:
+        if path is not None:
+            self.reading.look_again()
+            self.notify(f"made {path}")
+            await self.open_folder(path)
+
+    def do_theme(self) -> None:
+        if self.no_color:
+            self.notify("NO_COLOR is set, or the theme is plain: there is nothing to choose")
+            return
+        choices = [Choice(name, name, "in use" if self.theme == theme_name(name) else "") for name in NAMES[:-1]]
+        self.push_screen(ChooseScreen("Theme", choices, self.theme.removeprefix("collab-")), self._set_theme)
+
+    def _set_theme(self, name: str | None) -> None:
+        if name is not None:
+            self.theme = theme_name(name)
+
+    def do_who(self) -> None:
+        """Choose among the participants: of the open folder, else of all of them."""
+        screen = self.base
+        view = screen.context().view if screen is not None else None
+        if view is not None and view.participants:
+            folder: Path | None = view.path
+            waiting = set(view.state.waiting)
+            names = list(dict.fromkeys(view.participants))
+            notes = {name: "waited for" if name in waiting else "" for name in names}
+            now = view.me
+            title = "Who are you in this collaboration?"
+        else:
+            folder, now, title = None, self.who.anywhere(), "Who are you?"
+            names = sorted({name for item in self.items for name in item.participants})
+            notes = {name: self._part_of(name) for name in names}
+        if not names:
+            self.notify("there is no participant to choose from: no collaboration could be read")
+            return
+        choices = [Choice(name, name, notes[name]) for name in names]
+        self.push_screen(ChooseScreen(title, choices, now), lambda name: self._become(folder, name))
+
+    def _part_of(self, name: str) -> str:
+        waits = sum(name in item.waiting_for for item in self.items)
+        return f"{waits} waiting" if waits else ""
+
+    def _become(self, folder: Path | None, name: str | None) -> None:
+        if name is None:
+            return
+        self.who = self.who.choose(folder, name)
+        self._rung.reset()
+        self.reading.become(self.who, folder, name)
+        for screen in self._console_screens():
+            screen.frame()
+
+    def open_form(self, form: Screen[Any]) -> None:
+        """Show a form; what it appends is read at once."""
+        self.push_screen(form, self._appended)
+
+    def _appended(self, result: object) -> None:
+        if isinstance(result, Appended) and isinstance(self.base, CollaborationScreen):
+            self.reading.touch(self.base.path)
+            waiting = ", ".join(result.state.waiting)
+            then = f"; now waiting for {waiting}" if waiting else ""
+            self.notify(f"appended seq {result.event.seq}: {result.event.name}{then}")
+            for finding in (*result.mended, *result.warnings):
+                self.tell(finding)
+
+    def post_message(self, message: Message) -> bool:
+        """Messages of the reading thread may come while the app is closing; then they are dropped."""
+        try:
+            return super().post_message(message)
+        except RuntimeError:
+            return False
+
+    # The end.
+
+    def _fatal_error(self) -> None:
+        """An unexpected fault: its details are kept in a file, a sentence is printed."""
+        path = self.user_state.folder / "last-error.txt"
+        fault = sys.exc_info()[1] or self._exception
+        try:
+            path.parent.mkdir(parents=True, exist_ok=True)
+            path.write_text("".join(traceback.format_exception(fault)), encoding="utf-8")
+            kept = f"details are in {path}"
+        except OSError:
+            kept = "its details could not be kept"
+        sentence = f"error: the console met an unexpected {type(fault).__name__}; {kept}. The folders are untouched."
+        self._exit_renderables.append(inert(sentence))
+        self._close_messages_no_wait()
+
+
+def run(
+    roots: Sequence[Path],
+    *,
+    me: str | None = None,
+    ascii_only: bool = False,
+    theme: str | None = None,
+    clock: Clock = SYSTEM,
+    environ: Mapping[str, str] | None = None,
+) -> int:
+    """Open the console and return its exit code: 0 after `quit`, 1 after an unexpected fault.
+
+    Raises Refused for a theme that does not exist.
+    """
+    if theme is not None and theme not in NAMES:
+        raise Refused(
+            error("usage_wrong", f"there is no theme {theme!r}; there are {', '.join(NAMES)}", None, "--theme")
+        )
+    environ = os.environ if environ is None else environ
+    loaded = load(config_path(environ))
+    changes: dict[str, Any] = {}
+    if ascii_only:
+        changes["ascii"] = True
+    if theme is not None:
+        changes["theme"] = theme
+    settings = loaded.settings.model_copy(update=changes)
+    app = ConsoleApp(roots, me, replace(loaded, settings=settings), clock=clock, environ=environ)
+    with kept_title():
+        app.run()
+    return app.return_code or 0

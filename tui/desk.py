@@ -1,0 +1,87 @@
+"""What the reading thread hands to the screens: everything about a folder that they show, decided once.
+
+Plain data without Textual: the event loop only draws it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from datetime import datetime
+from pathlib import Path
+
+from core.acp.model import Setup, State
+from core.acp.reader import Snapshot, locate
+from core.acp.view import (
+    Gate,
+    NextAction,
+    Option,
+    Person,
+    editable,
+    gates,
+    next_action,
+    options,
+    people,
+)
+from core.finding import Finding
+from tui.settings import Who
+
+
+@dataclass(frozen=True)
+class FolderView:
+    """A folder as one person sees it at one moment. `me` is None until they said who they are there."""
+
+    snapshot: Snapshot
+    me: str | None
+    next: NextAction | None
+    options: Mapping[str, Option]
+    gates: tuple[Gate, ...]
+    people: tuple[Person, ...]
+    editable: tuple[str, ...]
+    findings: tuple[Finding, ...]
+    at: datetime
+
+    @property
+    def path(self) -> Path:
+        return self.snapshot.path
+
+    @property
+    def setup(self) -> Setup | None:
+        return self.snapshot.setup
+
+    @property
+    def state(self) -> State:
+        return self.snapshot.state
+
+    @property
+    def participants(self) -> tuple[str, ...]:
+        return self.snapshot.setup.participants if self.snapshot.setup is not None else ()
+
+    @property
+    def my_turn(self) -> bool:
+        return self.me is not None and self.me in self.state.waiting
+
+    @property
+    def title(self) -> str:
+        """The objective, else the folder's name."""
+        setup = self.snapshot.setup
+        return setup.objective if setup is not None and setup.objective else self.path.name
+
+
+def look(snapshot: Snapshot, who: Who, now: datetime) -> FolderView:
+    """Judge a snapshot for a person; a folder that cannot be read has findings and nothing else."""
+    if snapshot.setup is None:
+        found = tuple(locate(item, snapshot.path) for item in (*snapshot.problems, *snapshot.findings))
+        return FolderView(snapshot, None, None, {}, (), (), (), tuple(dict.fromkeys(found)), now)
+    me = who.of(snapshot.path, snapshot.setup.participants)
+    return FolderView(
+        snapshot,
+        me,
+        next_action(snapshot, me) if me is not None else None,
+        {option.draft.event: option for option in options(snapshot, me, now)} if me is not None else {},
+        tuple(gates(snapshot)),
+        tuple(people(snapshot)),
+        editable(snapshot, me) if me is not None else (),
+        snapshot.findings,
+        now,
+    )

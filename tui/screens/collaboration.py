@@ -1,0 +1,476 @@
+"""One collaboration: phases, documents, log, what is next, who is waited for, which gates stand open."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from rich.text import Text
+from textual import on
+from textual.app import ComposeResult
+from textual.containers import Horizontal, Vertical
+from textual.content import Content
+from textual.widget import Widget
+from textual.widgets import ContentSwitcher, Static
+
+from core.acp.model import DOCUMENTS, Event
+from core.acp.view import phase_path
+from core.sanitize import inert
+from tui.actions import BY_ID, FOLDER, entries, footer, next_id
+from tui.desk import FolderView
+from tui.editing import edit
+from tui.legal import Context
+from tui.screens.find import FindBar
+from tui.screens.frame import ActionBar, ConsoleScreen, bindings, home
+from tui.screens.panes import DeliverablesPane, FindingsPane, Panels, Summary, next_of, place_of
+from tui.screens.tabs import Tab, TabStrip
+from tui.widgets.document import DocumentView
+from tui.widgets.glyphs import State, glyphs, palette
+from tui.widgets.lines import LineView
+from tui.widgets.log import LogView
+from tui.widgets.rail import PhaseRail
+from tui.widgets.rows import RowList
+
+NAMES = {
+    "proposal.md": ("Proposal", "Prop"),
+    "review.md": ("Review", "Rev"),
+    "decisions.md": ("Decisions", "Dec"),
+    "readiness.md": ("Readiness", "Ready"),
+    "conclusion.md": ("Conclusion", "Concl"),
+}
+DELIVERABLES, LOG, FINDINGS, NOW = "deliverables", "log", "findings", "now"
+FIRST = {
+    "decision_review": "decisions.md",
+    "readiness_check": "readiness.md",
+    "completed": "conclusion.md",
+    "revising": "review.md",
+}
+"""The document that somebody who opens a folder in this phase wants first; else the proposal."""
+
+FIRST_FOR = {"question_classified": "readiness.md", "completed": "conclusion.md"}
+EMPTY = {
+    "proposal.md": "No proposal yet. Its owner writes it: e.",
+    "review.md": "No review yet. A reviewer writes one: r.",
+    "decisions.md": "No decision yet. The owner writes them: e.",
+    "readiness.md": "No question yet. The owner classifies them: c.",
+    "conclusion.md": "No conclusion yet. The owner writes it: C.",
+}
+
+
+def _widget_id(name: str) -> str:
+    return f"doc-{name.removesuffix('.md')}"
+
+
+class CollaborationScreen(ConsoleScreen):
+    """A folder, live. Everything that it shows comes from one `FolderView`."""
+
+    WHERE = FOLDER
+    BINDINGS = bindings(FOLDER)
+
+    def __init__(self, path: Path) -> None:
+        super().__init__()
+        self.path = path
+        self.view: FolderView | None = None
+        self._tab = "proposal.md"
+        self._ticks = 0
+        self._log_shown: object = None
+        self._search = ""
+
+    def body(self) -> ComposeResult:
+        yield PhaseRail(id="phases")
+        yield Static(Content(""), id="banner")
+        yield TabStrip()
+        yield Summary()
+        with Horizontal(id="work"):
+            with Vertical(id="main"):
+                with ContentSwitcher(initial="loading", id="panes"):
+                    yield Static(Content("Reading …"), id="loading")
+                    for name in DOCUMENTS:
+                        yield DocumentView(id=_widget_id(name), classes="framed")
+                    yield DeliverablesPane(id=DELIVERABLES)
+                    with Vertical(id=LOG):
+                        yield LogView(id="whole-log", classes="framed")
+                        yield Static(Content(""), id="event-detail", classes="detail")
+                    yield FindingsPane(id=FINDINGS)
+                    yield Panels(id=NOW)
+                yield LogView(id="strip", classes="framed")
+            yield Panels(id="rail")
+        yield FindBar("find")
+
+    def on_mount(self) -> None:
+        super().on_mount()
+        self.query_one("#strip").border_title = Text("Log")
+        self.query_one("#whole-log").border_title = Text("Log")
+        self.console_app.follow(self.path)
+        known = self.console_app.views.get(self.path)
+        if known is not None:
+            self.show(known)
+
+    def on_unmount(self) -> None:
+        self.console_app.unfollow(self.path)
+
+    # The frame.
+
+    def place(self) -> str:
+        return home(self.path)
+
+    def me(self) -> str | None:
+        return self.view.me if self.view is not None else self.console_app.who.anywhere()
+
+    def context(self) -> Context:
+        return Context(
+            FOLDER,
+            me=self.me(),
+            view=self.view,
+            selected=self.path,
+            document=self.document_name,
+            event=self._event(),
+            log=self._tab == LOG,
+            waiting=self.console_app.waiting_count,
+        )
+
+    def _event(self) -> Event | None:
+        if not self.is_mounted or self.view is None:
+            return None
+        return self.query_one("#whole-log" if self._tab == LOG else "#strip", LogView).selected
+
+    @property
+    def document_name(self) -> str | None:
+        """The document that the current tab holds."""
+        if self._tab in NAMES:
+            return self._tab
+        if self._tab == DELIVERABLES and self.is_mounted:
+            return self.query_one(DeliverablesPane).current
+        return None
+
+    def frame(self) -> None:
+        if self.is_mounted:
+            super().frame()
+            self.query_one(ActionBar).show(footer(self.context(), self.console_app.keys))
+
+    # News.
+
+    def show(self, view: FolderView) -> None:
+        """The folder as it is now."""
+        if not self.is_mounted:
+            return
+        first, self.view = self.view is None, view
+        state = State.MINE if view.my_turn else State.WAITING if view.state.waiting else State.LIVE
+        self.query_one(PhaseRail).show(phase_path(view.state), state)
+        self._show_banner(view)
+        if first:
+            self._tab = self._first_tab(view)
+        if self._tab not in self._tab_ids():
+            self._tab = "proposal.md"
+        shown = (view.snapshot.mark, view.snapshot.pending, view.findings)
+        if shown != self._log_shown:
+            self._log_shown = shown
+            for log in self.query(LogView):
+                log.show(view.snapshot.events, view.findings)
+        self.query_one(FindingsPane).show(view.findings)
+        self._show_tabs()
+        self._show_pane(focus=first)
+        self._show_panels()
+        self.frame()
+
+    def _show_banner(self, view: FolderView) -> None:
+        """In the place of the phases: why there is nothing to show of this folder."""
+        broken = view.setup is None
+        self.set_class(broken, "-broken")
+        if broken:
+            colours, signs = palette(self.app), glyphs(self.app)
+            text = Text.assemble((f"{signs.state(State.FAILED)} ", colours.failed))
+            text.append(inert(next_of(view).text), colours.text)
+            self.query_one("#banner", Static).update(text)
+
+    def _first_tab(self, view: FolderView) -> str:
+        if view.setup is None:
+            return FINDINGS
+        event = view.next.event if view.next is not None else None
+        return FIRST_FOR.get(event or "", FIRST.get(view.state.phase or "", "proposal.md"))
+
+    def _tab_ids(self) -> list[str]:
+        declared = self.view.setup.deliverables if self.view is not None and self.view.setup is not None else None
+        names = list(NAMES)
+        if declared is not None:
+            names.insert(1, DELIVERABLES)
+        return [*names, LOG, FINDINGS, *([] if self.has_class("-wide") else [NOW])]
+
+    def _show_tabs(self) -> None:
+        view = self.view
+        if view is None:
+            return
+        errors = sum(one.severity == "error" for one in view.findings)
+        made = []
+        for name in self._tab_ids():
+            if name in NAMES:
+                made.append(Tab(name, *NAMES[name]))
+            elif name == DELIVERABLES:
+                made.append(Tab(name, "Deliverables", "Deliv"))
+            elif name == LOG:
+                made.append(Tab(name, "Log", "Log", str(len(view.snapshot.events))))
+            elif name == FINDINGS:
+                mark = str(len(view.findings)) if view.findings else ""
+                made.append(Tab(name, "Findings", "Find", mark, "failed" if errors else "warn"))
+            else:
+                made.append(Tab(name, "Now", "Now"))
+        self.query_one(TabStrip).show(made, self._tab)
+
+    def _show_pane(self, focus: bool = False) -> None:
+        """Bring the current tab's pane up to date and to the front."""
+        view = self.view
+        if view is None:
+            return
+        if self._tab in NAMES:
+            pane = self.query_one(f"#{_widget_id(self._tab)}", DocumentView)
+            pane.show(view.snapshot.document(self._tab), empty=EMPTY[self._tab])
+            pane.border_title = Text(self._tab)
+            pane.border_subtitle = Text("e edit" if self._tab in view.editable else "")
+        elif self._tab == DELIVERABLES:
+            self.query_one(DeliverablesPane).show(view)
+        name = _widget_id(self._tab) if self._tab in NAMES else self._tab
+        switcher = self.query_one(ContentSwitcher)
+        changed = switcher.current != name
+        switcher.current = name
+        self.set_class(self._tab == LOG, "-log-tab")
+        if changed or focus:
+            self._focus_pane()
+
+    def _focus_pane(self) -> None:
+        if self.query_one(FindBar).is_open:
+            return
+        target = self.pane_view()
+        if target is not None:
+            target.focus()
+
+    def pane_view(self) -> Widget | None:
+        """The widget of the current tab that takes the focus and is searched."""
+        if self._tab in NAMES:
+            return self.query_one(f"#{_widget_id(self._tab)}", DocumentView)
+        if self._tab == LOG:
+            return self.query_one("#whole-log", LogView)
+        if self._tab == DELIVERABLES:
+            return self.query_one("#deliverable-rows", RowList)
+        return self.query_one("#finding-rows", RowList) if self._tab == FINDINGS else self.query_one("#now", Panels)
+
+    def _show_panels(self) -> None:
+        view = self.view
+        if view is None:
+            return
+        now = self.console_app.clock.now()
+        keys = self._panel_keys()
+        for panels in self.query(Panels):
+            panels.show(view, keys, now)
+        wanted = BY_ID.get(next_id(self.context()) or "") if view.my_turn else None
+        key = self.console_app.keys.shown(wanted) if wanted is not None else ""
+        self.query_one(Summary).show(view, wanted.label if wanted is not None else "", key, now)
+
+    def _panel_keys(self) -> list[tuple[str, str]]:
+        """What can be done now, the next action first; what is always possible is left to the footer."""
+        context = self.context()
+        wanted = next_id(context)
+        found = [
+            entry
+            for entry in entries(context, self.console_app.keys)
+            if entry.reason is None and entry.action.event is not None
+        ]
+        found.sort(key=lambda entry: (entry.action.id != wanted, entry.action.order))
+        return [(entry.key, entry.action.label) for entry in found[:4]]
+
+    def tick(self) -> None:
+        self._ticks += 1
+        if self._ticks % 10 == 0:
+            self._show_panels()
+
+    def on_resize(self) -> None:
+        # The breakpoint classes are set after this event; the tab `Now` comes and goes with them.
+        self.call_after_refresh(self._resized)
+
+    def _resized(self) -> None:
+        if self.view is None or not self.is_mounted:
+            return
+        if self._tab not in self._tab_ids():
+            self._tab = "proposal.md"
+            self._show_pane()
+        self._show_tabs()
+        self._show_panels()
+
+    # Tabs.
+
+    def go_tab(self, name: str) -> None:
+        """Show a tab."""
+        if name in self._tab_ids() and self.view is not None:
+            self._tab = name
+            self._show_tabs()
+            self._show_pane()
+            self.frame()
+
+    def _step_tab(self, by: int) -> None:
+        names = self._tab_ids()
+        at = names.index(self._tab) if self._tab in names else 0
+        self.go_tab(names[(at + by) % len(names)])
+
+    def do_next_tab(self) -> None:
+        self._step_tab(1)
+
+    def do_previous_tab(self) -> None:
+        self._step_tab(-1)
+
+    @on(TabStrip.Changed)
+    def tab_clicked(self, event: TabStrip.Changed) -> None:
+        self.go_tab(event.id)
+
+    def do_raw(self) -> None:
+        view = self._searched()
+        if isinstance(view, DocumentView):
+            view.toggle_raw()
+
+    def do_validate(self) -> None:
+        self.go_tab(FINDINGS)
+
+    # Log.
+
+    @on(LogView.EventSelected)
+    def event_moved(self, event: LogView.EventSelected) -> None:
+        event.stop()
+        if event.view.id == "whole-log":
+            self.query_one("#event-detail", Static).update(Text("\n".join(event.view.details())))
+        if event.chosen:
+            self._open_event(event.view.selected)
+        self.frame()
+
+    @on(LogView.NewEvents)
+    def news_below(self, event: LogView.NewEvents) -> None:
+        event.view.border_subtitle = event.view.notice
+
+    def _open_event(self, event: Event | None) -> None:
+        """The document that an event is about; a review's own heading in it."""
+        name = event.doc if event is not None else None
+        if event is None or name is None:
+            return
+        if name in NAMES:
+            self.go_tab(name)
+            if event.name == "review_submitted" and event.seq is not None:
+                self.query_one(f"#{_widget_id(name)}", DocumentView).find(f"seq {event.seq}")
+        elif DELIVERABLES in self._tab_ids():
+            self.go_tab(DELIVERABLES)
+            self.query_one("#deliverable-rows", RowList).move_to_id(name)
+
+    def do_answered(self) -> None:
+        event = self._event()
+        if event is None or event.reply_to is None:
+            return
+        found = [log.select(event.reply_to) for log in self.query(LogView)]
+        if not any(found):
+            self.console_app.notify(f"seq {event.reply_to} is not in the log that is shown")
+
+    @on(RowList.RowChosen, "#finding-rows")
+    def finding_chosen(self, event: RowList.RowChosen) -> None:
+        """Enter on a finding: to the place that it names."""
+        event.stop()
+        found = self.query_one(FindingsPane).current
+        name, line = place_of(found.where if found is not None else None)
+        if name in NAMES:
+            self.go_tab(name)
+            if line is not None:
+                self.query_one(f"#{_widget_id(name)}", DocumentView).go_to_source(line)
+        elif name == "events.jsonl":
+            self.go_tab(LOG)
+            if line is not None:
+                self.query_one("#whole-log", LogView).move_to_id(str(line))
+        elif found is not None and found.next_command:
+            self.console_app.notify(f"next: {found.next_command}")
+
+    # Find and filter.
+
+    def _searched(self) -> LineView | None:
+        if self._tab == DELIVERABLES:
+            return self.query_one(DeliverablesPane).document
+        target = self.pane_view()
+        return target if isinstance(target, LineView) else None
+
+    def do_find(self) -> None:
+        self._open_bar("find")
+
+    def do_filter_log(self) -> None:
+        self._open_bar("filter")
+
+    def _open_bar(self, what: str) -> None:
+        self._search = what
+        self.query_one(FindBar).open(what)
+
+    @on(FindBar.Typed)
+    def typed(self, event: FindBar.Typed) -> None:
+        view = self._searched()
+        if self._search == "filter":
+            log = self.query_one("#whole-log", LogView)
+            log.filter(text=event.text)
+            self.query_one(FindBar).note(f"{log.line_count} shown" if event.text else "")
+        elif view is not None:
+            view.find(event.text)
+            if not event.text:
+                self.query_one(FindBar).note("")
+
+    @on(LineView.Found)
+    def found(self, event: LineView.Found) -> None:
+        bar = self.query_one(FindBar)
+        if bar.is_open and self._search == "find" and event.needle:
+            bar.note(f"{event.current} of {event.count}" if event.count else "not found")
+
+    @on(FindBar.Moved)
+    def find_on(self, event: FindBar.Moved) -> None:
+        view = self._searched()
+        if self._search == "filter" or view is None:
+            self._focus_target()
+        elif event.by > 0:
+            view.find_next()
+        else:
+            view.find_previous()
+
+    @on(FindBar.Closed)
+    def find_closed(self) -> None:
+        for view in self.query(LineView):
+            view.clear_find()
+        if self._search == "filter":
+            self.query_one("#whole-log", LogView).filter()
+        self._focus_target()
+
+    def _focus_target(self) -> None:
+        target = self.pane_view()
+        if target is not None:
+            target.focus()
+
+    def do_back(self) -> object:
+        bar = self.query_one(FindBar)
+        if bar.is_open:
+            bar.action_close()
+            return None
+        return self.console_app.do_back()
+
+    # Acts.
+
+    def do_edit(self) -> None:
+        name, view = self.document_name, self.view
+        if name is not None and view is not None:
+            edit(self.console_app, view, name)
+
+    def do_event(self, event: str) -> None:
+        """The guided form of an event; the app calls it for every action that has no method of its own."""
+        from tui.forms.guided import form_for
+
+        view, app = self.view, self.console_app
+        if view is not None and view.me is not None:
+            app.open_form(form_for(event)(self.path, view.me, clock=app.clock))
+
+    def _append(self, event: str | None = None) -> None:
+        from tui.forms.append import AppendForm
+
+        view, app = self.view, self.console_app
+        if view is not None and view.me is not None:
+            app.open_form(AppendForm(self.path, view.me, event=event, clock=app.clock))
+
+    def do_append(self) -> None:
+        self._append()
+
+    def do_deliverable(self) -> None:
+        drafted = self.view is not None and self.view.state.drafted
+        self._append("deliverable_revised" if drafted else "deliverable_drafted")

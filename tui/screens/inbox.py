@@ -1,0 +1,187 @@
+"""What waits for this person, over every folder: three lanes, why me, one next action (docs/specs/console.md §2)."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from datetime import timedelta
+from pathlib import Path
+
+from rich.text import Text
+
+from core.inbox import LANES, InboxItem, groups
+from core.sanitize import clip, inert
+from tui.actions import INBOX
+from tui.screens.choose import Choice, ChooseScreen
+from tui.screens.frame import bindings
+from tui.screens.listing import AGE, ListScreen, age
+from tui.widgets.glyphs import State, palette
+from tui.widgets.rows import Cell, Column, Heading, Row
+
+LANE_WORDS = {"decide": "Decide", "unblock": "Unblock", "know": "Know"}
+FOLD_AT = 2
+"""So many items with one cause become one row, until it is unfolded."""
+
+SNOOZES = (("30m", "30 minutes", 30), ("2h", "2 hours", 120), ("8h", "8 hours", 480), ("24h", "a day", 1440))
+_FOLDED = "fold:"
+
+
+class InboxScreen(ListScreen):
+    """`1`, the home screen."""
+
+    WHERE = INBOX
+    BINDINGS = bindings(INBOX)
+    COLUMNS = (
+        Column("state", min=11, max=11),
+        AGE,
+        Column("title", min=20, max=48, grow=1),
+        Column("action", min=20, max=30, priority=1),
+        Column("who", min=10, max=14, priority=4),
+        Column("why", min=12, max=60, grow=2, priority=5),
+    )
+
+    def __init__(self) -> None:
+        super().__init__()
+        self._unfolded: set[str] = set()
+        self._folded: dict[str, list[InboxItem]] = {}
+
+    def make_rows(self, needle: str) -> list[Row | Heading]:
+        found = [item for item in self.console_app.waiting if not needle or needle in _haystack(item)]
+        made: list[Row | Heading] = []
+        self._folded = {}
+        for lane in LANES:
+            mine = [item for item in found if item.lane == lane]
+            if not mine:
+                continue
+            made.append(Heading(LANE_WORDS[lane], len(mine)))
+            for cause, items in groups(mine):
+                if len(items) < FOLD_AT:
+                    made += [self._row(item) for item in items]
+                    continue
+                self._folded[cause] = items
+                made.append(self._folded_row(cause, items))
+                if cause in self._unfolded:
+                    made += [self._row(item, "  ") for item in items]
+        return made
+
+    def _row(self, item: InboxItem, indent: str = "") -> Row:
+        state, word = self._standing(item)
+        return Row(
+            str(item.path),
+            (
+                Cell(word, state),
+                Cell(age(item.since, self.console_app.clock.now()), role="muted"),
+                Cell(indent + item.title),
+                Cell(item.action),
+                Cell(item.who, role="muted"),
+                Cell(item.why, role="muted"),
+            ),
+        )
+
+    def _folded_row(self, cause: str, items: Sequence[InboxItem]) -> Row:
+        state, word = self._standing(items[0])
+        names = ", ".join(clip(inert(item.title), 40) for item in items)
+        oldest = age(items[0].since, self.console_app.clock.now())
+        sign = "-" if cause in self._unfolded else "+"
+        return Row(
+            _FOLDED + cause,
+            (
+                Cell(word, state),
+                Cell(oldest, role="muted"),
+                Cell(f"{sign} {len(items)}: {names}"),
+                Cell(items[0].action),
+                Cell("", role="muted"),
+                Cell(items[0].why if items[0].lane == "know" else "", role="muted"),
+            ),
+        )
+
+    def _standing(self, item: InboxItem) -> tuple[State, str]:
+        match item.lane:
+            case "decide":
+                return (State.MINE, "your turn") if self._is_me(item) else (State.WAITING, "waiting")
+            case "unblock":
+                return State.FAILED, "blocked"
+        return State.WARN, "look"
+
+    def _is_me(self, item: InboxItem) -> bool:
+        return self.console_app.is_me(item)
+
+    def headline(self) -> Text:
+        colours, app = palette(self.app), self.console_app
+        text = Text.assemble(("Inbox", colours.strong), no_wrap=True, end="")
+        if not app.complete:
+            text.append("  reading …", colours.muted)
+        elif app.who.anywhere() is None and app.items:
+            text.append("  what waits for anybody; press w to say who you are", colours.muted)
+        for problem in app.root_problems:
+            text.append(f"  {inert(problem.cause)}", colours.warn)
+        return text
+
+    def detail(self, id: str) -> Text:
+        colours = palette(self.app)
+        if id.startswith(_FOLDED):
+            count = len(self._folded.get(id.removeprefix(_FOLDED), ()))
+            text = Text.assemble((f"{count} items share one cause.", colours.text), no_wrap=True, overflow="ellipsis")
+            text.append("\nenter or f unfolds them; each is answered on its own", colours.muted)
+            return text
+        item = self.item(id)
+        if item is None:
+            return Text("")
+        text = Text.assemble(
+            ("why  ", colours.muted), (inert(item.why), colours.text), no_wrap=True, overflow="ellipsis"
+        )
+        text.append(f"\n{inert(item.command)}", colours.muted)
+        return text
+
+    def item(self, id: str) -> InboxItem | None:
+        """The item of a row."""
+        return next((one for one in self.console_app.waiting if str(one.path) == id), None)
+
+    def path_of(self, id: str) -> Path | None:
+        return None if id.startswith(_FOLDED) else Path(id)
+
+    async def chosen(self, id: str) -> None:
+        if id.startswith(_FOLDED):
+            self._toggle(id.removeprefix(_FOLDED))
+        else:
+            await super().chosen(id)
+
+    def _toggle(self, cause: str) -> None:
+        self._unfolded ^= {cause}
+        self.listed()
+
+    def do_fold(self) -> None:
+        row = self.rows.row
+        if row is None:
+            return
+        for cause, items in self._folded.items():
+            if row.id == _FOLDED + cause or any(str(item.path) == row.id for item in items):
+                self._toggle(cause)
+                self.rows.move_to_id(_FOLDED + cause)
+                return
+        self.console_app.notify(f"only {FOLD_AT} or more items with one cause fold")
+
+    def do_snooze(self) -> None:
+        row = self.rows.row
+        item = self.item(row.id) if row is not None else None
+        if item is None:
+            return
+        app = self.console_app
+
+        def hide(choice: str | None) -> None:
+            minutes = next((count for name, _, count in SNOOZES if name == choice), None)
+            if minutes is not None:
+                app.reading.snooze(item.id, app.clock.now() + timedelta(minutes=minutes))
+
+        app.push_screen(ChooseScreen("Snooze for", [Choice(name, text) for name, text, _ in SNOOZES]), hide)
+
+    def empty(self) -> str:
+        app = self.console_app
+        if not app.complete:
+            return "Reading …"
+        me = app.who.anywhere()
+        who = f"for {inert(me)}" if me else "for anybody"
+        return f"Nothing waits {who}.\n2 shows every collaboration, c starts a new one, ? shows every key."
+
+
+def _haystack(item: InboxItem) -> str:
+    return "\n".join((item.title, item.action, item.who, item.why, str(item.path))).casefold()

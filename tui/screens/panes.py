@@ -1,0 +1,257 @@
+"""Panes of the collaboration screen that are no plain document: findings, deliverables, the rail of panels."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from datetime import datetime
+
+from rich.text import Text
+from textual import on
+from textual.app import ComposeResult
+from textual.containers import Vertical, VerticalScroll
+from textual.content import Content
+from textual.widget import Widget
+from textual.widgets import Static
+
+from core.acp.documents import deliverable_status, scan_decisions, section_filled
+from core.acp.model import Deliverable, Deliverables, Document
+from core.acp.view import NextAction
+from core.clock import duration
+from core.finding import Finding
+from core.sanitize import cells, clip, inert
+from tui.desk import FolderView
+from tui.widgets.document import DocumentView
+from tui.widgets.glyphs import State, glyphs, palette
+from tui.widgets.panels import GatesPanel, NextPanel, WaitingPanel
+from tui.widgets.rows import Cell, Column, Row, RowList
+
+_PLACE = re.compile(r"^(?P<file>[^#]+)#line (?P<line>\d+)$")
+
+
+def place_of(where: str | None) -> tuple[str, int | None]:
+    """(file, line) of a finding's `where`; an empty file when it names none."""
+    found = _PLACE.match(where or "")
+    return (found["file"], int(found["line"])) if found and len(found["line"]) < 10 else (where or "", None)
+
+
+class Panels(VerticalScroll):
+    """Next, waiting, gates: the right rail, or the tab `Now` where there is no room for a rail."""
+
+    def compose(self) -> ComposeResult:
+        yield NextPanel()
+        yield WaitingPanel()
+        yield GatesPanel()
+
+    def show(self, view: FolderView, keys: Sequence[tuple[str, str]], now: datetime) -> None:
+        """The three panels for a view; `keys` are (key, label) of what can be done, the next action first."""
+        self.query_one(NextPanel).show(next_of(view), keys)
+        self.query_one(WaitingPanel).show(view.people, view.me, now)
+        self.query_one(GatesPanel).show(view.gates)
+
+
+def next_of(view: FolderView) -> NextAction:
+    """The next action, or what must be said before there can be one."""
+    if view.next is not None:
+        return view.next
+    if view.setup is None:
+        problem = next(iter(view.findings), None)
+        return NextAction(problem.cause if problem is not None else "this folder cannot be read.", None, None)
+    return NextAction("say who you are: press w.", None, None)
+
+
+class Summary(Widget):
+    """The rail folded into one line, for screens without room for it: what is next, who is waited for, the gates."""
+
+    def __init__(self) -> None:
+        super().__init__(id="summary")
+        self._view: FolderView | None = None
+        self._label, self._key = "", ""
+        self._now: datetime | None = None
+
+    def show(self, view: FolderView, label: str, key: str, now: datetime) -> None:
+        """`label` and `key` are those of the next action when it is this person's turn, else empty."""
+        self._view, self._label, self._key, self._now = view, label, key, now
+        self.refresh()
+
+    def render(self) -> Text:
+        view = self._view
+        if view is None:
+            return Text("")
+        colours, signs = palette(self.app), glyphs(self.app)
+        width = max(10, self.size.width)
+        text = Text(no_wrap=True, end="")
+        if self._label:
+            text.append(f"{signs.state(State.MINE)} Your turn: {self._label}", colours.accent)
+            text.append(f"  {self._key}", colours.strong)
+        else:
+            said = inert(next_of(view).text)
+            text.append(clip(said[:1].upper() + said[1:], width), colours.text)
+        right = self._right(view, signs.dot, width - text.cell_len - 2)
+        text.append(" " * max(0, width - text.cell_len - cells(right)))
+        text.append(right, colours.muted)
+        return text
+
+    def _right(self, view: FolderView, dot: str, room: int) -> str:
+        waits = [person for person in view.people if person.waited_for and not (self._label and person.id == view.me)]
+        parts = [f"waits for {', '.join(inert(person.id) for person in waits)}"] if waits else []
+        since = next((person.since for person in view.people if person.since is not None), None)
+        if since is not None and self._now is not None:
+            parts.append(duration((self._now - since).total_seconds()))
+        if view.gates:
+            done = sum(gate.state == "done" for gate in view.gates)
+            parts.append(f"gates {done}/{len(view.gates)}")
+        return clip(f" {dot} ".join(parts), room) if room >= 12 else ""
+
+
+class FindingsPane(Vertical):
+    """All that validation says, errors first; below, the current one in full with the command that helps."""
+
+    def compose(self) -> ComposeResult:
+        columns = [
+            Column("severity", min=7, max=9),
+            Column("cause", min=36, grow=3),
+            Column("where", min=16, max=28, priority=2),
+            Column("code", min=20, max=28, priority=4),
+        ]
+        yield RowList(columns, id="finding-rows", empty="This folder is valid: no error, no warning.")
+        yield Static(Content(""), id="finding-detail", classes="detail")
+
+    def on_mount(self) -> None:
+        self._findings: tuple[Finding, ...] = ()
+
+    def show(self, findings: Sequence[Finding]) -> None:
+        """Replace the rows when they are others."""
+        if tuple(findings) == self._findings and findings:
+            return
+        self._findings = tuple(findings)
+        rows = []
+        for index, one in enumerate(self._findings):
+            state = State.FAILED if one.severity == "error" else State.WARN
+            cells = (Cell(one.severity, state), Cell(one.cause), Cell(one.where or "", role="muted"))
+            rows.append(Row(str(index), (*cells, Cell(one.code, role="muted"))))
+        self.query_one(RowList).set_rows(rows)
+        self._detail()
+
+    @property
+    def current(self) -> Finding | None:
+        """The finding under the cursor."""
+        row = self.query_one(RowList).row
+        return self._findings[int(row.id)] if row is not None and int(row.id) < len(self._findings) else None
+
+    @on(RowList.RowHighlighted)
+    def moved(self, event: RowList.RowHighlighted) -> None:
+        event.stop()
+        self._detail()
+
+    def _detail(self) -> None:
+        one, colours = self.current, palette(self.app)
+        text = Text("")
+        if one is not None:
+            text = Text.assemble((inert(one.cause), colours.text))
+            text.append(f"\n{inert(one.code)}" + (f"  {inert(one.where)}" if one.where else ""), colours.muted)
+            if one.next_command:
+                text.append("\nnext  ", colours.muted)
+                text.append(inert(one.next_command), colours.text)
+        detail = self.query_one("#finding-detail", Static)
+        detail.display = one is not None
+        detail.update(text)
+
+
+class DeliverablesPane(Vertical):
+    """Each declared deliverable with its status and sections; below, the text of the current one."""
+
+    def compose(self) -> ComposeResult:
+        columns = [
+            Column("status", min=8, max=14),
+            Column("ref", min=16, grow=2),
+            Column("type", min=6, max=22, priority=2),
+            Column("sections", min=6, max=18, priority=1),
+            Column("decisions", min=4, max=24, priority=3),
+        ]
+        yield RowList(columns, id="deliverable-rows", empty="No deliverable is declared.")
+        yield DocumentView(id="deliverable-text")
+
+    def on_mount(self) -> None:
+        self._view: FolderView | None = None
+
+    def show(self, view: FolderView) -> None:
+        """Rows and text for a view."""
+        self._view = view
+        declared = view.setup.deliverables if view.setup is not None else None
+        rows: list[Row] = []
+        if declared is not None:
+            named = _decisions(view, declared)
+            for role, item in (("primary", declared.primary), *(("supporting", one) for one in declared.supporting)):
+                rows.append(self._row(view, declared, role, item, named))
+            for file in declared.attachments:
+                rows.append(self._attachment(view, declared.ref(file)))
+        table = self.query_one(RowList)
+        table.set_rows(rows)
+        table.styles.height = max(2, min(len(rows) + 2, 7))
+        self._text()
+
+    def _row(
+        self, view: FolderView, declared: Deliverables, role: str, item: Deliverable, named: dict[str, list[str]]
+    ) -> Row:
+        ref = declared.ref(item.file)
+        document = view.snapshot.document(ref)
+        state, word = standing(document, view.state.frozen if role == "primary" else item.frozen)
+        filled = [section_filled(document.text, name) for name in item.sections]
+        count = f"{sum(one is True for one in filled)}/{len(filled)} sections"
+        decisions = ", ".join(named.get(ref, ())) or "–"
+        cells = (Cell(word, state), Cell(ref), Cell(f"{role} {item.type}", role="muted"))
+        return Row(ref, (*cells, Cell(count if item.sections else "", role="muted"), Cell(decisions, role="muted")))
+
+    def _attachment(self, view: FolderView, ref: str) -> Row:
+        there = view.snapshot.document(ref).data is not None
+        state, word = (State.DONE, "there") if there else (State.FAILED, "missing")
+        return Row(ref, (Cell(word, state), Cell(ref), Cell("attachment", role="muted"), Cell(""), Cell("")))
+
+    @property
+    def current(self) -> str | None:
+        """The reference of the deliverable under the cursor."""
+        row = self.query_one(RowList).row
+        return row.id if row is not None else None
+
+    @property
+    def document(self) -> DocumentView:
+        return self.query_one(DocumentView)
+
+    @on(RowList.RowHighlighted)
+    def moved(self, event: RowList.RowHighlighted) -> None:
+        event.stop()
+        self._text()
+
+    @on(RowList.RowChosen)
+    def chosen(self, event: RowList.RowChosen) -> None:
+        event.stop()
+        self.document.focus()
+
+    def _text(self) -> None:
+        ref = self.current
+        if self._view is not None and ref is not None:
+            document = self._view.snapshot.document(ref)
+            self.document.show(document, empty=f"{inert(ref)} holds nothing yet.")
+            self.document.border_title = Text(inert(ref))
+
+
+def standing(document: Document, frozen: bool) -> tuple[State, str]:
+    """How a deliverable stands: by the log when it is frozen, else by its `Status:` line."""
+    if document.data is None:
+        return State.FAILED, "missing"
+    if frozen:
+        return State.DONE, "Frozen"
+    said = deliverable_status(document.text)
+    if said is None:
+        return State.WARN, "no status"
+    return (State.WAITING if said == "In Review" else State.UNKNOWN), said
+
+
+def _decisions(view: FolderView, declared: Deliverables) -> dict[str, list[str]]:
+    """Reference to the ids of the accepted decisions that say they are reflected in it."""
+    made: dict[str, list[str]] = {}
+    for decision in scan_decisions(view.snapshot.document("decisions.md").text):
+        for ref in decision.reflected_in(declared):
+            made.setdefault(ref, []).append(decision.id or "?")
+    return made

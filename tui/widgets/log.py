@@ -1,0 +1,365 @@
+"""The log: one row an event, in columns that do not move (docs/specs/console.md §2, docs/specs/acp.md §1)."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from datetime import tzinfo
+from typing import Any, ClassVar
+
+from rich.cells import cell_len
+from rich.text import Text
+from textual.binding import Binding, BindingType
+from textual.message import Message
+
+from core.acp.model import Event
+from core.clock import parse
+from core.finding import Finding
+from core.sanitize import inert
+from tui.widgets.glyphs import State
+from tui.widgets.lines import LineView
+from tui.widgets.text import fit_str, pad
+
+KNOWN = frozenset({"seq", "from", "event", "at", "summary", "doc", "reply_to", "role", "sha256"})
+WHO_MAX = 14
+EVENT_MAX = 19
+FIELD_CAP = 400
+"""Characters of a field in the details; more is cut and its length named."""
+
+_LINE = re.compile(r"#line (\d+)$")
+
+STATES: Mapping[str, State] = {
+    "blocked": State.FAILED,
+    "completed": State.DONE,
+    "readiness_passed": State.DONE,
+    "decision_accepted": State.DONE,
+}
+"""Events whose name carries a colour; all others are plain text."""
+
+
+@dataclass(frozen=True, slots=True)
+class Entry:
+    """A row: an event with the findings about its line, or a line that is none."""
+
+    line: int
+    event: Event | None
+    findings: tuple[Finding, ...] = ()
+
+    @property
+    def damaged(self) -> bool:
+        return self.event is None
+
+
+def line_of(finding: Finding) -> int | None:
+    """The number of the log's line that a finding is about."""
+    where = finding.where or ""
+    match = _LINE.search(where) if where.startswith("events.jsonl") else None
+    return int(match[1]) if match and len(match[1]) < 10 else None
+
+
+def entries(events: Sequence[Event], findings: Sequence[Finding] = ()) -> list[Entry]:
+    """Events and damaged lines in the order of the file, each with what was found about it."""
+    about: dict[int, list[Finding]] = {}
+    for finding in findings:
+        number = line_of(finding)
+        if number is not None:
+            about.setdefault(number, []).append(finding)
+    made = [Entry(event.line, event, tuple(about.pop(event.line, ()))) for event in events]
+    if about:
+        made += [Entry(number, None, tuple(found)) for number, found in about.items()]
+        made.sort(key=lambda entry: entry.line)
+    return made
+
+
+def describe(event: Event, findings: Sequence[Finding] = ()) -> list[str]:
+    """Everything about an event, a field a line, inert: absolute time, document, what others added, findings."""
+    raw: Mapping[str, Any] = event.raw
+    lines = [f"seq {_value(raw.get('seq'))} · line {event.line}" if event.line else f"seq {_value(raw.get('seq'))}"]
+    for key, label in (
+        ("event", "event"),
+        ("from", "from"),
+        ("at", "at"),
+        ("summary", "summary"),
+        ("doc", "document"),
+        ("reply_to", "replies to"),
+        ("role", "role"),
+        ("sha256", "sha256"),
+    ):
+        if key in raw:
+            lines.append(f"{label}: {_value(raw[key])}")
+    foreign = (key for key in raw if key not in KNOWN)
+    lines += [f"{inert(key)}: {_value(raw[key])} (not part of the protocol)" for key in foreign]
+    for finding in findings:
+        lines.append(f"{finding.severity}: {inert(finding.cause)} [{inert(finding.code)}]")
+    return lines
+
+
+def _value(value: object) -> str:
+    if isinstance(value, str):
+        text = inert(value[: FIELD_CAP + 1])
+    else:
+        try:
+            text = inert(json.dumps(value, ensure_ascii=False)[: FIELD_CAP + 1])
+        except (ValueError, TypeError, RecursionError):
+            text = "(a value that cannot be shown)"
+    size = len(value) if isinstance(value, str) else len(text)
+    return text if size <= FIELD_CAP else f"{text[:FIELD_CAP]}… ({size} characters)"
+
+
+class LogView(LineView):
+    """`seq  hh:mm  who  event  “summary”  ↩ reply`. At its end it follows new events, elsewhere it counts them."""
+
+    BINDINGS: ClassVar[list[BindingType]] = [Binding("enter", "choose", "details", show=False, id="log.choose")]
+
+    class EventSelected(Message):
+        """The cursor stands on an event; `chosen` when it was picked. `seq` is None on a damaged line."""
+
+        def __init__(self, view: LogView, seq: int | None, line: int, chosen: bool) -> None:
+            super().__init__()
+            self.view, self.seq, self.line, self.chosen = view, seq, line, chosen
+
+        @property
+        def control(self) -> LogView:
+            return self.view
+
+    class NewEvents(Message):
+        """Events arrived below while the cursor stands elsewhere; 0 when the end is reached again."""
+
+        def __init__(self, view: LogView, count: int) -> None:
+            super().__init__()
+            self.view, self.count = view, count
+
+        @property
+        def control(self) -> LogView:
+            return self.view
+
+    def __init__(
+        self,
+        *,
+        zone: tzinfo | None = None,
+        empty: str | Text = "No events yet.",
+        name: str | None = None,
+        id: str | None = None,
+        classes: str | None = None,
+    ) -> None:
+        """`zone` is the time zone of the shown times; None for the machine's."""
+        super().__init__(cursor=True, empty=empty, name=name, id=id, classes=classes)
+        self._zone = zone
+        self._all: list[Entry] = []
+        self._shown: Sequence[Entry] = ()
+        self._by_line: dict[int, int] = {}
+        self._sizes = (1, 1, EVENT_MAX, 1)
+        self._filter: tuple[str | None, str | None, str | None] = (None, None, None)
+        self._seen = 0
+        self._told = 0
+        self._events: tuple[Event, ...] | None = None
+
+    # What is shown.
+
+    def show(self, events: Sequence[Event], findings: Sequence[Finding] = ()) -> None:
+        """The whole log as it is now. Follows the end when the cursor stands there, else counts what is new."""
+        at_end = self.at_end
+        known = len(self._shown)
+        self._all = entries(events, findings)
+        numbers = max((event.seq or 0 for event in events[-3:]), default=0)
+        who = max((cell_len(inert(event.actor or "?")[:64]) for event in events), default=1)
+        names = max((cell_len(inert(event.name or "?")[:64]) for event in events[-2000:]), default=1)
+        reply = max(len(str(numbers)), 1)
+        self._sizes = (
+            max(3, len(str(numbers))),
+            min(max(who, self._sizes[1]), WHO_MAX),
+            min(max(names, 16), EVENT_MAX),
+            reply,
+        )
+        self._refilter()
+        if at_end or known == 0:
+            self.follow()
+        else:
+            self._count_new()
+
+    def filter(self, participant: str | None = None, event: str | None = None, text: str | None = None) -> None:
+        """Show only events of a participant, of a name, or whose fields hold a text in any case; None for any."""
+        self._filter = (participant or None, event or None, (text or "").casefold() or None)
+        self._refilter()
+        self._seen = len(self._shown)
+        self._count_new()
+
+    @property
+    def filtered(self) -> bool:
+        """Whether a filter hides something."""
+        return any(self._filter)
+
+    def _refilter(self) -> None:
+        shown = [entry for entry in self._all if self._passes(entry)] if self.filtered else self._all
+
+        def swap() -> None:
+            self._shown = shown
+            self._by_line = {}
+
+        self.replace(swap)
+
+    def _passes(self, entry: Entry) -> bool:
+        participant, name, text = self._filter
+        event = entry.event
+        if event is None:
+            return participant is None and name is None and (text is None or text in self._damage(entry).casefold())
+        if participant is not None and event.actor != participant:
+            return False
+        if name is not None and event.name != name:
+            return False
+        return text is None or any(
+            text in str(value).casefold()
+            for value in (event.actor, event.name, event.summary, event.doc, event.seq)
+            if value is not None
+        )
+
+    # Following.
+
+    @property
+    def at_end(self) -> bool:
+        """Whether the cursor stands on the last row."""
+        return self.cursor >= self.line_count - 1
+
+    @property
+    def new_events(self) -> int:
+        """How many events came below since the cursor left the end."""
+        return max(0, len(self._shown) - self._seen)
+
+    @property
+    def notice(self) -> Text:
+        """`3 new events`, empty while following."""
+        count = self.new_events
+        return Text("" if not count else f"{count} new event{'s' if count > 1 else ''}", style=self.colours.accent)
+
+    def follow(self) -> None:
+        """Go to the last event and follow from there."""
+        if self.line_count:
+            self.move_cursor(self.line_count - 1)
+        self._count_new()
+
+    def _count_new(self) -> None:
+        if self.at_end:
+            self._seen = len(self._shown)
+        if self.new_events != self._told:
+            self._told = self.new_events
+            self.post_message(self.NewEvents(self, self._told))
+
+    def cursor_moved(self) -> None:
+        entry = self.entry
+        if entry is not None:
+            seq = entry.event.seq if entry.event is not None else None
+            self.post_message(self.EventSelected(self, seq, entry.line, False))
+        if self.at_end and self.new_events:
+            self._count_new()
+
+    # The current row.
+
+    @property
+    def entry(self) -> Entry | None:
+        """The current row: an event or a damaged line."""
+        return self._shown[self.cursor] if 0 <= self.cursor < len(self._shown) else None
+
+    @property
+    def selected(self) -> Event | None:
+        """The current event."""
+        return self.entry.event if self.entry is not None else None
+
+    def select(self, seq: int) -> bool:
+        """Stand on the event of this seq; False when it is not shown."""
+        for index, entry in enumerate(self._shown):
+            if entry.event is not None and entry.event.seq == seq:
+                self.move_cursor(index)
+                return True
+        return False
+
+    def details(self) -> list[str]:
+        """Everything about the current row, a field a line."""
+        entry = self.entry
+        if entry is None:
+            return []
+        if entry.event is None:
+            found = [f"error: {inert(item.cause)} [{inert(item.code)}]" for item in entry.findings]
+            return [f"line {entry.line} is no event", *found]
+        return describe(entry.event, entry.findings)
+
+    def action_choose(self) -> None:
+        if self.entry is not None:
+            self.choose(self.cursor)
+
+    def choose(self, index: int) -> None:
+        entry = self._shown[index]
+        seq = entry.event.seq if entry.event is not None else None
+        self.post_message(self.EventSelected(self, seq, entry.line, True))
+
+    # Rows.
+
+    @property
+    def line_count(self) -> int:
+        return len(self._shown)
+
+    def id_at(self, index: int) -> str | None:
+        entry = self._shown[index]
+        return str(entry.line or (entry.event.seq if entry.event else index))
+
+    def index_of(self, id: str) -> int | None:
+        # Mostly the row stands where it stood: look there before looking everywhere.
+        if 0 <= self.cursor < self.line_count and self.id_at(self.cursor) == id:
+            return self.cursor
+        return next((index for index in range(self.line_count) if self.id_at(index) == id), None)
+
+    def selectable(self, index: int) -> bool:
+        return True
+
+    def plain_at(self, index: int) -> str:
+        entry = self._shown[index]
+        event = entry.event
+        if event is None:
+            return self._damage(entry)
+        parts = (event.seq, event.actor, event.name, event.summary, event.doc)
+        return inert(" ".join(str(part) for part in parts if part is not None))
+
+    def _damage(self, entry: Entry) -> str:
+        causes = "; ".join(item.cause.partition(f"line {entry.line}: ")[2] or item.cause for item in entry.findings)
+        return f"line {entry.line}  {inert(causes)}"
+
+    def line_at(self, index: int, width: int) -> Text:
+        entry, colours, signs = self._shown[index], self.colours, self.signs
+        seq_size, who_size, name_size, reply_size = self._sizes
+        made = Text(end="", no_wrap=True)
+        warn = signs.state(State.WARN) if entry.findings else " "
+        event = entry.event
+        if event is None:
+            made.append(f"{pad(f'{entry.line}', seq_size, 'right')} ", colours.muted)
+            made.append(f"{warn} damaged  ", colours.warn)
+            made.append(fit_str(self._damage(entry), max(0, width - made.cell_len)), colours.muted)
+            return made
+        tight = width < 64
+        who_size = min(who_size, 8 if tight else 10 if width < 84 else WHO_MAX)
+        made.append(pad("?" if event.seq is None else str(event.seq), seq_size, "right"), colours.muted)
+        made.append(f" {warn} ", colours.warn)
+        if not tight:
+            made.append(f"{self._clock(event)}  ", colours.muted)
+        made.append(pad(inert(event.actor or "?"), who_size) + "  ", colours.text)
+        state = STATES.get(event.name or "")
+        made.append(pad(inert(event.name or "?"), name_size), colours.text if state is None else colours.state(state))
+        made.append("  ")
+        reply = "" if event.reply_to is None else f"{signs.reply} {event.reply_to}"
+        tail = 0 if tight else reply_size + 4
+        room = max(0, width - made.cell_len - tail)
+        summary = inert((event.summary or "")[: 4 * width + 64])
+        quoted = fit_str(summary, room - 2, signs.cut)
+        made.append(pad(f"{signs.opening}{quoted}{signs.closing}" if room > 2 else "", room), colours.text)
+        if tail:
+            made.append(pad(fit_str(reply, reply_size + 2), tail, "right"), colours.muted)
+        return made
+
+    def _clock(self, event: Event) -> str:
+        moment = parse(event.at)
+        if moment is None:
+            return "--:--"
+        try:
+            return moment.astimezone(self._zone).strftime("%H:%M")
+        except (OverflowError, ValueError, OSError):
+            return moment.strftime("%H:%M")
