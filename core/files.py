@@ -184,10 +184,10 @@ class Root:
         if exc.errno == errno.ENOTDIR:
             here = self.path
             for part in parts_of(name) or []:
-                if here.is_file():
+                if os.path.isfile(here):
                     return error("not_a_folder", f"{here.name} is a file, so there is no {name}", where=name)
                 here = here / part
-                if here.is_symlink():
+                if os.path.islink(here):
                     cause = f"{name} goes through a symbolic link; links are not followed"
                     return error("path_is_link", cause, where=name)
         return explain(exc, name)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import shlex
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any, Literal
@@ -88,7 +88,8 @@ def acp_item(item: Item, me: str | None) -> InboxItem | None:
     if item.health in ("unreadable", "damaged"):
         why = item.problem.cause if item.problem is not None else "the folder cannot be read as it should"
         code = item.problem.code if item.problem is not None else item.health
-        return made("know", why, "look at the findings", f"collab validate --folder {folder}", f"invalid:{code}")
+        found = made("know", why, "look at the findings", f"collab validate --folder {folder}", f"invalid:{code}")
+        return replace(found, id=f"{found.id}-{sha256(why.encode('utf-8', 'surrogatepass'))[:6]}")
     if item.phase == "blocked" and (me is None or me in item.participants):
         said = item.last.summary if item.last is not None else None
         command = f"collab new-round --from {folder} --folder {shlex.quote(f'{item.path}-2')}"

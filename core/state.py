@@ -53,7 +53,8 @@ class UserState:
             self.folder.mkdir(parents=True, exist_ok=True, mode=0o700)
             with Root(self.folder, ".") as root, folder_lock(root, ".lock", patience=2.0):
                 made = change(self.load(name))
-                root.replace(name, (json.dumps(made, ensure_ascii=False, sort_keys=True, indent=1) + "\n").encode())
+                # ASCII, because a path that is no UTF-8 holds surrogates.
+                root.replace(name, (json.dumps(made, sort_keys=True, indent=1) + "\n").encode())
         except (OSError, Refused):
             return False
         return True

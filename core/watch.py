@@ -6,6 +6,7 @@ at the latest after `tick` seconds, so lost events, recreated folders and silent
 
 from __future__ import annotations
 
+import os
 import threading
 import time
 from collections.abc import Callable, Iterator, Sequence
@@ -37,7 +38,7 @@ class Watcher:
                 yield frozenset()
 
     def _existing(self) -> list[Path]:
-        return sorted({path for path in self._paths() if path.is_dir()})
+        return sorted({path for path in self._paths() if os.path.isdir(path)})
 
     def _notified(self, wanted: Sequence[Path], marks: dict[Path, int]) -> Iterator[frozenset[Path]]:
         if not wanted:
@@ -56,7 +57,7 @@ class Watcher:
             stop_event=self._stop,
             rust_timeout=max(50, int(self._tick * 1000)),
             yield_on_timeout=True,
-            raise_interrupt=False,
+            raise_interrupt=True,
             recursive=False,
             ignore_permission_denied=True,
         ):

@@ -12,10 +12,11 @@ from typing import Literal
 
 from core import journal
 from core.acp.model import LOG, PROTOCOL, Event, Setup, State, read_setup
+from core.acp.reader import locate
 from core.acp.rules import Fold, fold
 from core.acp.validation import projection_findings
 from core.clock import parse
-from core.files import Root, Signature
+from core.files import Root, Signature, explain
 from core.finding import Finding, Refused, error
 
 DEPTH = 6
@@ -47,7 +48,7 @@ def _walk(folder: Path, depth: int) -> Iterator[Place]:
     try:
         with os.scandir(folder) as listing:
             entries = list(listing)
-    except OSError:
+    except (OSError, ValueError):
         return
     names = {entry.name for entry in entries}
     if PROTOCOL in names or LOG in names:
@@ -120,6 +121,8 @@ def summarise(place: Place) -> Item:
             return _summarise(place, root)
     except Refused as exc:
         return _broken(place, exc.findings[0])
+    except OSError as exc:
+        return _broken(place, explain(exc, LOG))
 
 
 def _broken(place: Place, problem: Finding) -> Item:
@@ -133,21 +136,34 @@ def _summarise(place: Place, root: Root) -> Item:
         return _broken(place, problem or error("file_unreadable", f"{PROTOCOL} cannot be read", None, PROTOCOL))
     signature = root.signature(LOG)
     if signature is not None and signature.size > WHOLE_LOG:
-        return _from_tail(place, root, setup, signature.size)
+        item = _from_tail(place, root, setup, signature.size)
+        if item is not None:
+            return item
     log = journal.read(root, LOG)
     events = [Event.read(line.record, line.number) for line in log.lines if line.record is not None]
     tail = journal.decode(log.pending)[0] if log.pending.strip() else None
     if tail is not None:
         events.append(Event.read(tail, log.mark.lines + 1))
     folded = fold(setup, events)
+    bad = next((line for line in log.lines if line.record is None), None)
+    stale = next(iter(projection_findings(setup, folded.state)), None)
     health: Health = "ok"
-    if log.problem is not None:
+    problem = log.problem
+    if problem is not None:
         health = "unreadable"
-    elif any(line.record is None for line in log.lines) or (log.pending.strip() and tail is None) or folded.problems:
-        health = "damaged"
-    elif projection_findings(setup, folded.state):
-        health = "stale"
-    return _item(place, setup, folded, events, health, log.problem)
+    elif bad is not None:
+        health, problem = "damaged", _damaged(f"line {bad.number}: {bad.problem}")
+    elif log.pending.strip() and tail is None:
+        health, problem = "damaged", _damaged(f"line {log.mark.lines + 1}: torn, without a line end")
+    elif folded.problems:
+        health, problem = "damaged", folded.problems[0]
+    elif stale is not None:
+        health, problem = "stale", locate(stale, place.path)
+    return _item(place, setup, folded, events, health, problem)
+
+
+def _damaged(what: str) -> Finding:
+    return error("log_damaged", f"{LOG} {what}", None, LOG)
 
 
 def _item(
@@ -168,12 +184,12 @@ def _item(
         state.seq,
         last,
         state,
-        problem or next(iter(folded.problems), None),
+        problem,
     )
 
 
-def _from_tail(place: Place, root: Root, setup: Setup, size: int) -> Item:
-    """A big log is trusted to agree with its projection unless its last event says otherwise."""
+def _from_tail(place: Place, root: Root, setup: Setup, size: int) -> Item | None:
+    """A big log is trusted to agree with its projection; None when its last event says otherwise."""
     fd, _ = root.open_read(LOG)
     try:
         data = os.pread(fd, _TAIL, size - _TAIL)
@@ -193,10 +209,10 @@ def _from_tail(place: Place, root: Root, setup: Setup, size: int) -> Item:
         "completed": "completed",
         "blocked": "blocked",
     }
-    expected = fixed.get(last.name or "") if last is not None else None
-    stale = expected is not None and expected != phase
-    health: Health = "damaged" if None in records[:-1] else "stale" if stale else "ok"
-    now = expected if stale else phase if isinstance(phase, str) else None
+    if last is not None and fixed.get(last.name or "", phase) != phase:
+        return None
+    damaged = _damaged("holds damaged lines near its end") if None in records else None
+    now = phase if isinstance(phase, str) else None
     state = _recent(events)._replace(phase=now)
     return Item(
         place.kind,
@@ -207,10 +223,11 @@ def _from_tail(place: Place, root: Root, setup: Setup, size: int) -> Item:
         setup.participants,
         tuple(name for name in waiting if isinstance(name, str)) if isinstance(waiting, list) else (),
         parse(last.at) if last is not None else None,
-        health,
+        "damaged" if damaged is not None else "ok",
         state.seq,
         last,
         state,
+        damaged,
     )
 
 

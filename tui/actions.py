@@ -77,10 +77,13 @@ _IN_LISTS = LISTS
 _IN_FOLDER = frozenset({FOLDER})
 
 
+_APPEND = "collab append --folder {folder} --participant {me} --reply-to SEQ --summary TEXT --event"
+
+
 def _act(
     name: str, key: str, label: str, text: str, order: int, event: str, verb: str, legal: Legal | None = None
 ) -> Action:
-    command = f"collab {verb} --folder {{folder}} --as {{me}}"
+    command = verb if " " in verb else f"collab {verb} --folder {{folder}} --as {{me}}"
     return Action(name, key, label, text, _IN_FOLDER, order, "Act", legal or appends(event), command, event=event)
 
 
@@ -211,7 +214,7 @@ ACTIONS: tuple[Action, ...] = (
         "Record that the primary deliverable was drafted or revised.",
         3,
         "deliverable_drafted",
-        "append",
+        f"{_APPEND} deliverable_drafted --role primary --doc DOC",
         deliverable,
     ),
     _act(
@@ -221,7 +224,7 @@ ACTIONS: tuple[Action, ...] = (
         "Freeze the primary deliverable for ever.",
         2,
         "deliverable_frozen",
-        "freeze",
+        f"{_APPEND} deliverable_frozen --role primary --doc DOC --sha256 DIGEST",
     ),
     _act("block", "b", "block", "Stop the collaboration and say why.", 40, "blocked", "block"),
     Action(
@@ -233,7 +236,7 @@ ACTIONS: tuple[Action, ...] = (
         50,
         "Act",
         participant,
-        "collab append --folder {folder} --participant {me} --event NAME --summary TEXT --reply-to SEQ",
+        f"{_APPEND} NAME",
     ),
     Action(
         "edit",
@@ -272,8 +275,8 @@ ACTIONS: tuple[Action, ...] = (
         "answered", "o", "what it answers", "Go to the event that this one answers.", _IN_FOLDER, 64, "Look", answers
     ),
     Action("raw", "x", "as written", "Show the document as written, or rendered.", _IN_FOLDER, 65, "Look", document),
-    Action("next-tab", ">,ctrl+pagedown", "next tab", "Show the next tab.", _IN_FOLDER, 71, "Look", always),
-    Action("previous-tab", "<,ctrl+pageup", "previous tab", "Show the tab before.", _IN_FOLDER, 72, "Look", always),
+    Action("next-tab", ">", "next tab", "Show the next tab.", _IN_FOLDER, 71, "Look", always),
+    Action("previous-tab", "<", "previous tab", "Show the tab before.", _IN_FOLDER, 72, "Look", always),
 )
 
 BY_ID: Mapping[str, Action] = {action.id: action for action in ACTIONS}

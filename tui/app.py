@@ -90,6 +90,8 @@ class ConsoleApp(App[int]):
         self.who = Who.gather(me, environ, self.settings.identity, self.user_state)
         self.items: tuple[Item, ...] = ()
         self.waiting: tuple[InboxItem, ...] = ()
+        self.waiting_items: list[InboxItem] = []
+        self._mine: set[str] = set()
         self.complete = False
         self.root_problems: tuple[Finding, ...] = ()
         self.views: dict[Path, FolderView] = {}
@@ -105,6 +107,7 @@ class ConsoleApp(App[int]):
         if self.settings.reduced_motion or environ.get("SSH_CONNECTION"):
             self.animation_level = "none"
         self.set_keymap(self.keys.textual())
+        self.set_class(self.ascii_glyphs, "-ascii")
 
     # Life.
 
@@ -148,9 +151,8 @@ class ConsoleApp(App[int]):
         first = not self.complete and message.complete
         self.items, self.waiting, self.complete = message.items, message.waiting, message.complete
         self.root_problems = message.problems
+        self._count()
         self._ring()
-        self.title = f"collab · {self.waiting_count} waiting" if self.waiting_count else "collab"
-        self._to_terminal(title_sequence(self.title))
         for screen in self._console_screens():
             screen.listed()
         if first and len(self.items) == 1 and self.items[0].path in self.roots:
@@ -171,10 +173,19 @@ class ConsoleApp(App[int]):
     def _console_screens(self) -> list[ConsoleScreen]:
         return [screen for screen in self.screen_stack if isinstance(screen, ConsoleScreen)] if self._running else []
 
-    @property
-    def waiting_items(self) -> list[InboxItem]:
-        """What waits for this person: to decide or to unblock."""
-        return [item for item in self.waiting if item.lane != "know"]
+    def _count(self) -> None:
+        """What waits for this person, to decide or to unblock; for somebody unknown nothing does."""
+        known = {item.path: item for item in self.items}
+
+        def mine(one: InboxItem) -> bool:
+            item = known.get(one.path)
+            me = self.who.of(item.path, item.participants) if item is not None else None
+            return me is not None and item is not None and (one.lane == "unblock" or me in item.waiting_for)
+
+        self.waiting_items = [one for one in self.waiting if one.lane != "know" and mine(one)]
+        self._mine = {one.id for one in self.waiting_items}
+        self.title = f"collab · {self.waiting_count} waiting" if self.waiting_items else "collab"
+        self._to_terminal(title_sequence(self.title))
 
     @property
     def waiting_count(self) -> int:
@@ -182,7 +193,7 @@ class ConsoleApp(App[int]):
 
     def _ring(self) -> None:
         """Once for each thing that begins to wait for me; what waits already at the start rings nothing."""
-        mine = {item.id: item for item in self.waiting_items if item.lane == "decide" and self.is_me(item)}
+        mine = {item.id: item for item in self.waiting_items if item.lane == "decide"}
         fresh = self._rung.fresh(mine.keys(), self.complete)
         if fresh and self.settings.bell:
             self.bell()
@@ -190,9 +201,9 @@ class ConsoleApp(App[int]):
             first = next(item for name, item in mine.items() if name in fresh)
             self._to_terminal(notice_sequence(f"collab: your turn: {first.title}"))
 
-    def is_me(self, item: InboxItem) -> bool:
-        known = next((one for one in self.items if one.path == item.path), None)
-        return known is not None and self.who.of(known.path, known.participants) in known.waiting_for
+    def is_mine(self, item: InboxItem) -> bool:
+        """Whether this person is the one that it waits for."""
+        return item.id in self._mine
 
     @property
     def can_suspend(self) -> bool:
@@ -241,7 +252,10 @@ class ConsoleApp(App[int]):
         action, screen = BY_ID.get(name), self.base
         if action is None or screen is None:
             return
-        if ANYWHERE not in action.where and (screen.WHERE not in action.where or self.screen is not screen):
+        if ANYWHERE not in action.where and screen.WHERE not in action.where:
+            return
+        if ANYWHERE not in action.where and self.screen is not screen:
+            self.refuse(action, Reason("leave this form first: esc keeps what is typed"))
             return
         reason = action.legal(screen.context())
         if reason is not None:
@@ -405,6 +419,7 @@ class ConsoleApp(App[int]):
             return
         self.who = self.who.choose(folder, name)
         self._rung.reset()
+        self._count()
         self.reading.become(self.who, folder, name)
         for screen in self._console_screens():
             screen.frame()
@@ -470,7 +485,7 @@ def run(
         changes["ascii"] = True
     if theme is not None:
         changes["theme"] = theme
-    settings = loaded.settings.model_copy(update=changes)
+    settings = replace(loaded.settings, **changes)
     app = ConsoleApp(roots, me, replace(loaded, settings=settings), clock=clock, environ=environ)
     with kept_title():
         app.run()

@@ -5,7 +5,7 @@ Plain data without Textual: the event loop only draws it.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from pathlib import Path
@@ -68,8 +68,11 @@ class FolderView:
         return setup.objective if setup is not None and setup.objective else self.path.name
 
 
-def look(snapshot: Snapshot, who: Who, now: datetime) -> FolderView:
-    """Judge a snapshot for a person; a folder that cannot be read has findings and nothing else."""
+def look(snapshot: Snapshot, who: Who, now: datetime, remembered: Sequence[Finding] = ()) -> FolderView:
+    """Judge a snapshot for a person; a folder that cannot be read has findings and nothing else.
+
+    `remembered` are findings of the sidecar and of what this person saw before.
+    """
     if snapshot.setup is None:
         found = tuple(locate(item, snapshot.path) for item in (*snapshot.problems, *snapshot.findings))
         return FolderView(snapshot, None, None, {}, (), (), (), tuple(dict.fromkeys(found)), now)
@@ -82,6 +85,6 @@ def look(snapshot: Snapshot, who: Who, now: datetime) -> FolderView:
         tuple(gates(snapshot)),
         tuple(people(snapshot)),
         editable(snapshot, me) if me is not None else (),
-        snapshot.findings,
+        tuple(sorted(dict.fromkeys((*snapshot.findings, *remembered)), key=lambda item: item.severity != "error")),
         now,
     )

@@ -63,7 +63,9 @@ def single(context: Context) -> Reason | None:
 
 def waiting(context: Context) -> Reason | None:
     """Something that waits for this person."""
-    return None if context.waiting else Reason("nothing waits")
+    if context.waiting:
+        return None
+    return Reason("nothing waits for you" if context.me else "nobody knows yet who you are: w")
 
 
 def opened(context: Context) -> Reason | None:

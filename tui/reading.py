@@ -19,11 +19,14 @@ from typing import Literal
 from textual.message import Message
 
 from core import inbox
+from core.acp import seen
+from core.acp.check import remembered
 from core.acp.model import State
 from core.acp.reader import FolderReader, Snapshot
 from core.acp.rules import Fold
 from core.clock import Clock
-from core.finding import Finding, error, warning
+from core.files import Root
+from core.finding import Finding, Refused, error, warning
 from core.inbox import InboxItem
 from core.journal import EMPTY
 from core.state import UserState
@@ -152,7 +155,7 @@ class Reading:
         self._shown: tuple[tuple[Item, ...], tuple[InboxItem, ...], bool] | None = None
         self._scan_cost, self._scanned, self._looked = 0.0, -1e9, -1e9
         self._watched: tuple[Path, ...] = ()
-        self._turned = False
+        self._turned, self._watching = False, True
         self._watcher = Watcher(lambda: self._watched, self._stop, tick)
 
     # What the event loop asks.
@@ -192,9 +195,13 @@ class Reading:
     def watch(self) -> None:
         """Turn file notifications and the slow tick into requests."""
         self._scanned_once.wait()
-        for changed in self._watcher:
-            self._turned = True
-            self._queue.put(_Changed(changed))
+        try:
+            for changed in self._watcher:
+                self._turned = True
+                self._queue.put(_Changed(changed))
+        finally:
+            # Whatever ends the watcher, the slow tick goes on.
+            self._watching = False
 
     def run(self) -> None:
         """Read until `stop`."""
@@ -209,7 +216,8 @@ class Reading:
                 if self._left:
                     self._summarise_some()
                 # Until the watcher has had its first turn nobody knows better.
-                self._post(Looked(self._watcher.mode if self._turned else "live"))
+                mode = self._watcher.mode if self._turned else "live"
+                self._post(Looked(mode if self._watching else "polling"))
         finally:
             for reader in self._readers.values():
                 reader.close()
@@ -276,7 +284,7 @@ class Reading:
         elif everything or changed:
             for path, place in self._places.items():
                 if (everything or path in changed) and path not in self._left:
-                    self._items[path] = self._summaries.item(place)
+                    self._items[path] = self._summary(place)
             self._list()
         elif relist:
             self._list()
@@ -293,15 +301,23 @@ class Reading:
         known = [path for path in found if path in self._items]
         self._left = [path for path in found if path not in self._items]
         for path in known:
-            self._items[path] = self._summaries.item(found[path])
+            self._items[path] = self._summary(found[path])
         self._rewatch()
         self._list()
+
+    def _summary(self, place: Place) -> Item:
+        try:
+            return self._summaries.item(place)
+        except Exception as exc:  # noqa: BLE001 - one bad folder is one row with its cause, never the end of the thread
+            problem = error("internal_error", f"{type(exc).__name__}: {exc}", None, str(place.path))
+            name = place.path.name
+            return Item(place.kind, place.path, name, None, None, (), (), None, "unreadable", 0, None, None, problem)
 
     def _summarise_some(self) -> None:
         now, self._left = self._left[:SLICE], self._left[SLICE:]
         for path in now:
             if path in self._places:
-                self._items[path] = self._summaries.item(self._places[path])
+                self._items[path] = self._summary(self._places[path])
         self._list()
 
     def _list(self) -> None:
@@ -319,7 +335,7 @@ class Reading:
             self._post(Listed(items, waiting, not self._left, problems))
 
     def _me(self, item: Item) -> str | None:
-        return self._who.of(item.path, item.participants)
+        return self._who.of(item.path, item.participants) or self._who.anywhere()
 
     def _read(self, path: Path) -> None:
         reader = self._readers[path]
@@ -329,7 +345,7 @@ class Reading:
             if self._marks.get(path) == mark:
                 return
             self._marks[path] = mark
-            view = look(snapshot, self._who, self._clock.now())
+            view = look(snapshot, self._who, self._clock.now(), self._remembered(snapshot))
         except Exception as exc:  # noqa: BLE001 - one bad folder is one finding, never the end of the thread
             cause = f"{path} could not be read: {type(exc).__name__}: {exc}"
             view = look(_nothing(path, error("internal_error", cause, None, str(path))), self._who, self._clock.now())
@@ -339,6 +355,19 @@ class Reading:
         else:
             self._follow(path, snapshot)
         self._post(FolderRead(view))
+
+    def _remembered(self, snapshot: Snapshot) -> list[Finding]:
+        """What the sidecar and this person's memory say of the log; what is seen now is remembered."""
+        if snapshot.setup is None:
+            return []
+        try:
+            with Root(snapshot.path) as root:
+                found = remembered(snapshot, root)
+                known = seen.findings(self._state, snapshot, root)
+                seen.remember(self._state, snapshot, known)
+        except Refused as exc:
+            return list(exc.findings)
+        return found + known
 
     def _follow(self, path: Path, snapshot: Snapshot) -> None:
         """Deliverables lie in folders of their own, which the watcher must see too."""

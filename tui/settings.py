@@ -11,11 +11,9 @@ import re
 import shlex
 import tomllib
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field, fields, replace
 from pathlib import Path
 from typing import Any, Literal
-
-from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
 from core.finding import Finding, warning
 from core.state import UserState
@@ -26,19 +24,24 @@ EVERYWHERE = "*"
 _CAP = 1024 * 1024
 
 
-class Settings(BaseModel):
-    """config.toml. Every key has a default; an unknown key is a finding."""
+@dataclass(frozen=True)
+class Settings:
+    """What config.toml says. Every key has a default; an unknown key is a finding.
 
-    model_config = ConfigDict(extra="forbid", frozen=True, strict=True)
+    `tui.config` validates it with pydantic, which is imported only when there is a file.
+    """
 
     theme: Literal["dark", "light", "high-contrast", "plain"] = "dark"
     ascii: bool = False
     bell: bool = True
     osc9: bool = False
     reduced_motion: bool = False
-    editor: str | None = Field(default=None, min_length=1, max_length=1000)
-    identity: str | None = Field(default=None, min_length=1, max_length=200)
-    keymap: dict[str, str] = Field(default_factory=dict)
+    editor: str | None = None
+    identity: str | None = None
+    keymap: dict[str, str] = field(default_factory=dict)
+
+
+KNOWN = tuple(one.name for one in fields(Settings))
 
 
 @dataclass(frozen=True)
@@ -51,11 +54,19 @@ class Loaded:
     found: bool = True
 
 
+def expanded(text: str) -> Path:
+    """A path with `~` filled in; as it is when there is no such home."""
+    try:
+        return Path(text).expanduser()
+    except RuntimeError:
+        return Path(text)
+
+
 def config_path(environ: Mapping[str, str]) -> Path:
     """`COLLAB_CONFIG`, else config.toml in the platform's configuration folder."""
     named = environ.get("COLLAB_CONFIG")
     if named:
-        return Path(named).expanduser()
+        return expanded(named)
     from platformdirs import user_config_path
 
     return user_config_path("collab", appauthor=False) / CONFIG
@@ -65,7 +76,7 @@ def state_path(environ: Mapping[str, str]) -> Path:
     """`COLLAB_STATE`, else the platform's state folder."""
     named = environ.get("COLLAB_STATE")
     if named:
-        return Path(named).expanduser()
+        return expanded(named)
     from platformdirs import user_state_path
 
     return user_state_path("collab", appauthor=False)
@@ -114,11 +125,15 @@ _ALL = "no line of it is used"
 
 def _validate(raw: dict[str, Any], text: str, path: Path) -> tuple[Settings, list[Finding]]:
     """Drop what is wrong, key by key, until the rest is valid."""
+    from pydantic import ValidationError
+
+    from tui.config import ConfigFile
+
     kept = {key: dict(value) if isinstance(value, dict) else value for key, value in raw.items()}
     findings: list[Finding] = []
     while True:
         try:
-            return Settings.model_validate(kept), findings
+            return Settings(**ConfigFile.model_validate(kept).model_dump()), findings
         except ValidationError as exc:
             dropped = False
             for item in exc.errors(include_url=False):
@@ -138,8 +153,8 @@ def _validate(raw: dict[str, Any], text: str, path: Path) -> tuple[Settings, lis
 def _reason(item: Any, place: tuple[str, ...]) -> str:
     name = ".".join(place)
     if item["type"] == "extra_forbidden":
-        close = difflib.get_close_matches(place[0], list(Settings.model_fields), n=1)
-        hint = f"; did you mean {close[0]!r}?" if close else f"; known are {', '.join(Settings.model_fields)}"
+        close = difflib.get_close_matches(place[0], KNOWN, n=1)
+        hint = f"; did you mean {close[0]!r}?" if close else f"; known are {', '.join(KNOWN)}"
         return f"there is no setting {name!r}{hint}"
     reason = str(item["msg"]).replace("Input should be", "it should be")
     return f"{name}: {reason}, not {item['input']!r}; the default is used"

@@ -16,7 +16,7 @@ NAMES = ("dark", "light", "high-contrast", "plain")
 
 @dataclass(frozen=True, slots=True)
 class Palette:
-    """Colours of one theme as `#rrggbb`."""
+    """Colours of one theme as `#rrggbb`. Neutrals are nearly grey, so that they keep their steps in 256 colours."""
 
     ground: str
     raised: str
@@ -35,12 +35,12 @@ class Palette:
 
 PALETTES: dict[str, Palette] = {
     "dark": Palette(
-        ground="#14171c",
-        raised="#1a1e25",
-        cursor="#242b36",
-        line="#353d4a",
-        text="#d6dbe3",
-        muted="#949daa",
+        ground="#15171a",
+        raised="#1c1f23",
+        cursor="#282c33",
+        line="#3a4048",
+        text="#d8dbe0",
+        muted="#989fa9",
         accent="#5cb8ff",
         waiting="#c8a579",
         running="#86aac6",
@@ -192,6 +192,7 @@ def _plain() -> Theme:
             "ansi-background": default,
             "ansi-foreground": default,
             "cursor-row": default,
+            "surface-active": default,
             "border": default,
             "border-blurred": default,
             "block-cursor-foreground": default,

@@ -16,7 +16,8 @@ from core.finding import Refused, error
 
 _TEMPLATE_HEADING = re.compile(r"^##\s+<[^>\n]*>\s+-\s+<[^>\n]*>\s+-\s+seq\s+<[^>\n]*>\s*$", re.MULTILINE)
 _LOOSE_HEADING = re.compile(r"^##\s+.+?\s+-\s+.+?\s+-\s+seq\s+\S.*$", re.MULTILINE)
-_PLACEHOLDERS = frozenset({"tbd", "tbd.", "…", "...", ""})
+_TAG = re.compile(r"^([^\S\n]*-\s*)(?=\[[^\W\d]{2,}\](?:\s|\Z))", re.MULTILINE)
+_ENDS = " \t.,:;?!\u2026\u3002\uff1f\uff01"
 _STATUS_LINE = re.compile(r"^(\s*-\s*\[)([^\W\d]+)(\]\s*)(.*)$")
 _TICK_LINE = re.compile(r"^(\s*-\s*\[)([ xX])(\]\s*)(.*)$")
 
@@ -64,10 +65,8 @@ class ReviewText:
 def review_block(event: Event, setup: Setup, review: ReviewText, language: str = "en", read: int | None = None) -> str:
     """The whole block of one review, its heading bearing the event's own seq and time; `read` is the proposal's seq."""
     words = vocabulary()
-    colon = " :" if language == "fr" else "\uff1a" if language in ("ja", "zh") else ":"
     lines = [review_heading(event.at or "", event.actor or "", event.seq or 0), ""]
-    lines.append(words.word(language, "review", "Context") + colon)
-    lines.append(f"- Read `proposal.md` after event seq `{read or event.reply_to}`.")
+    lines += _context(event, language, read)
     if setup.deliverables is not None:
         lines += _review_receipt(setup.deliverables)
     for key, entries in (
@@ -76,9 +75,18 @@ def review_block(event: Event, setup: Setup, review: ReviewText, language: str =
         ("Required Changes", review.changes),
         ("Questions", review.questions),
     ):
-        lines += ["", words.word(language, "review", key) + colon]
+        lines += ["", words.word(language, "review", key) + _colon(language)]
         lines += [bullet(text) for text in entries if text.strip()] or ["- None."]
     return "\n".join(lines) + "\n"
+
+
+def _colon(language: str) -> str:
+    return " :" if language == "fr" else "\uff1a" if language in ("ja", "zh") else ":"
+
+
+def _context(event: Event, language: str, read: int | None) -> list[str]:
+    label = vocabulary().word(language, "review", "Context") + _colon(language)
+    return [label, f"- Read `proposal.md` after event seq `{read or event.reply_to}`."]
 
 
 def _review_receipt(declared: Deliverables) -> list[str]:
@@ -120,7 +128,7 @@ def add_review(old: str, event: Event, setup: Setup, review: ReviewText | str | 
     block = (
         review_block(event, setup, review, language_of(old), read)
         if isinstance(review, ReviewText)
-        else review_from_text(event, setup, review, read)
+        else review_from_text(event, setup, review, language_of(old), read)
     )
     if [item.seq for item in review_headings(block)] != [seq]:
         cause = "the review's text holds a heading like those that begin a review; indent or reword it"
@@ -128,7 +136,7 @@ def add_review(old: str, event: Event, setup: Setup, review: ReviewText | str | 
     return old.rstrip("\n") + "\n\n" + block if old.strip() else block
 
 
-def review_from_text(event: Event, setup: Setup, text: str, read: int | None = None) -> str:
+def review_from_text(event: Event, setup: Setup, text: str, language: str = "en", read: int | None = None) -> str:
     """A review written in a file: its own heading, if it has one, is replaced by the right one."""
     body = text.replace("\r\n", "\n").replace("\r", "\n").strip("\n")
     if not body.strip():
@@ -136,15 +144,14 @@ def review_from_text(event: Event, setup: Setup, text: str, read: int | None = N
     heading = review_heading(event.at or "", event.actor or "", event.seq or 0)
     # The pattern is lazy three times: only a line of a heading's size is worth it.
     line = body.partition("\n")[0]
-    first = _TEMPLATE_HEADING.search(body) or (_LOOSE_HEADING.match(line) if len(line) <= 300 else None)
-    if first is not None:
-        body = body[first.end() :].strip("\n")
+    if len(line) <= 300 and (_TEMPLATE_HEADING.match(line) or _LOOSE_HEADING.match(line)):
+        body = body[len(line) :].strip("\n")
     if not has_label(body, "Position"):
-        return review_block(event, setup, ReviewText(body), read=read)
+        return review_block(event, setup, ReviewText(body), language, read)
     if setup.deliverables is not None and "Primary deliverable completeness" not in body:
         body = "\n".join(_review_receipt(setup.deliverables)) + "\n\n" + body
     if not has_label(body, "Context"):
-        body = f"Context:\n- Read `proposal.md` after event seq `{read or event.reply_to}`.\n\n{body}"
+        body = "\n".join(_context(event, language, read)) + "\n\n" + body
     return f"{heading}\n\n{body}\n"
 
 
@@ -170,28 +177,37 @@ def classify(old: str, answers: Classification) -> str:
         return old
     words, language = vocabulary(), language_of(old)
     reason_word = words.word(language, "reason", "Reason")
-    colon = " :" if language == "fr" else ":"
     wanted: list[tuple[str, str, str]] = [("resolved", text, "") for text in answers.resolved]
     wanted += [("deferred_nonblocking", text, reason) for text, reason in answers.deferred]
     wanted += [("blocking", text, "") for text in answers.blocking]
-    for status, text, reason in wanted:
-        if not text.strip() or "\n" in text:
-            raise Refused(error("question_blank", "a question must be one line of text", None, f"--{status}"))
-        if status == "deferred_nonblocking" and not reason.strip():
-            cause = f"{text!r} is deferred without a reason; write it as 'TEXT :: REASON'"
-            raise Refused(error("readiness_reason_missing", cause, None, "--defer"))
+    _check_answers(wanted)
     lines = old.split("\n")
     added: list[str] = []
     for status, text, reason in wanted:
         tag = words.word(language, "statuses", status)
-        tail = f" {reason_word}{colon} {reason.strip()}" if reason else ""
-        made = f"[{tag}] {text.strip()}{tail}"
-        spot = _same_question(lines, text)
+        tail = f" {reason_word}{_colon(language)} {reason.strip()}" if reason else ""
+        spot, question = _same_question(lines, text.strip())
+        made = f"- [{tag}] {question}{tail}"
         if spot is None:
-            added.append(f"- {made}")
+            added.append(made)
         else:
-            lines[spot] = re.match(r"\s*", lines[spot])[0] + f"- {made}"  # type: ignore[index]
+            lines[spot] = lines[spot][: len(lines[spot]) - len(lines[spot].lstrip())] + made
     return _insert_items(lines, added)
+
+
+def _check_answers(wanted: Sequence[tuple[str, str, str]]) -> None:
+    flags = {"resolved": "--resolve", "deferred_nonblocking": "--defer", "blocking": "--blocking"}
+    answered: set[str] = set()
+    for status, text, reason in wanted:
+        flag = flags[status]
+        if not text.strip() or len(text.strip().splitlines()) > 1 or len(reason.strip().splitlines()) > 1:
+            raise Refused(error("question_blank", "a question and its reason must be one line of text", None, flag))
+        if status == "deferred_nonblocking" and not reason.strip():
+            cause = f"{text!r} is deferred without a reason; write it as 'TEXT :: REASON'"
+            raise Refused(error("readiness_reason_missing", cause, None, flag))
+        if _asked(text) in answered:
+            raise Refused(error("question_repeated", f"{text.strip()!r} is answered twice", None, flag))
+        answered.add(_asked(text))
 
 
 def _item(line: str) -> tuple[str, str] | None:
@@ -205,21 +221,40 @@ def _item(line: str) -> tuple[str, str] | None:
     return (key, match[4].strip()) if key is not None else None
 
 
-def _same_question(lines: Sequence[str], text: str) -> int | None:
-    wanted = " ".join(text.casefold().split()).rstrip(".")
+def _asked(text: str) -> str:
+    return " ".join(nfc(text).casefold().split()).rstrip(_ENDS)
+
+
+def _blank(text: str) -> bool:
+    """Whether a template's placeholder is all that stands there."""
+    left = text.strip(_ENDS)
+    return not left or vocabulary().placeholder.fullmatch(nfc(left)) is not None
+
+
+def _same_question(lines: Sequence[str], text: str) -> tuple[int | None, str]:
+    """(the line that asks this, how the question reads from now on); None for a new question.
+
+    A question may be named by its beginning, if that names one only; it then keeps its own words.
+    """
+    wanted = _asked(text)
+    begun: list[tuple[int, str]] = []
     for index, line in enumerate(lines):
         item = _item(line)
-        if item is not None:
-            asked = " ".join(item[1].casefold().split())
-            if asked == wanted or asked.rstrip(".") == wanted or (len(wanted) > 3 and asked.startswith(wanted)):
-                return index
-    return None
+        if item is None:
+            continue
+        question = vocabulary().reason.split(item[1], maxsplit=1)[0].strip()
+        asked = _asked(question)
+        if asked == wanted:
+            return index, text
+        if len(wanted) > 3 and asked.startswith(wanted) and not asked[len(wanted)].isalnum():
+            begun.append((index, text if vocabulary().placeholder.search(nfc(question)) else question))
+    return begun[0] if len(begun) == 1 else (None, text)
 
 
 def _insert_items(lines: list[str], added: list[str]) -> str:
     """New lines go where the questions stand; template placeholders among them go away."""
     spots = [index for index, line in enumerate(lines) if _item(line) is not None]
-    empty = [index for index in spots if (_item(lines[index]) or ("", "x"))[1].casefold() in _PLACEHOLDERS]
+    empty = [index for index in spots if _blank((_item(lines[index]) or ("", "x"))[1])]
     at = (spots[-1] + 1) if spots else len(lines)
     if not spots and lines and lines[-1] == "":
         at = len(lines) - 1
@@ -273,14 +308,14 @@ def conclusion(
     ] or plain_decisions(decisions)
     bodies: dict[str, str] = {
         "Decision Outcome": f"- [{words.word(language, 'outcomes', text.outcome)}] {first}",
-        "Rationale": text.rationale.strip(),
-        "Accepted Decisions": "\n".join(accepted) or "- None.",
-        "Accepted Decisions Summary": "\n".join(accepted) or "- None.",
-        "Implementation Approach": text.approach.strip() or "As the accepted decisions say.",
-        "Assumptions": "\n".join(bullet(item) for item in text.assumptions if item.strip()) or "- None.",
-        "Deferred Follow-ups": "\n".join(deferred_items(readiness)) or "- None.",
+        "Rationale": _untagged(text.rationale.strip()),
+        "Accepted Decisions": _entries(accepted),
+        "Accepted Decisions Summary": _entries(accepted),
+        "Implementation Approach": _untagged(text.approach.strip()) or "As the accepted decisions say.",
+        "Assumptions": _entries([bullet(item) for item in text.assumptions if item.strip()]),
+        "Deferred Follow-ups": _entries(deferred_items(readiness)),
         "Implementation Blockers": "- None.",
-        "Next Action": text.next_action.strip(),
+        "Next Action": _untagged(text.next_action.strip()),
         "Readiness Result": "- Objective gates: passed\n- Generated gates: passed\n- Readiness file: `readiness.md`",
     }
     declared = setup.deliverables
@@ -300,10 +335,19 @@ def conclusion(
     return "\n\n".join(parts) + "\n"
 
 
+def _entries(lines: Sequence[str]) -> str:
+    return _untagged("\n".join(lines)) or "- None."
+
+
+def _untagged(text: str) -> str:
+    """Text whose list entries are no outcome lines of their own: `- \\[defer] …`."""
+    return _TAG.sub(r"\1\\", text)
+
+
 def plain_decisions(decisions: str) -> list[str]:
     """The list entries of a decisions.md without numbered headings."""
     found = [line.strip() for line in decisions.splitlines() if line.startswith("- ")]
-    return [line for line in found if line.removeprefix("- ").casefold() not in _PLACEHOLDERS]
+    return [line for line in found if not _blank(line.removeprefix("- "))]
 
 
 def deferred_items(readiness: str) -> list[str]:

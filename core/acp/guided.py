@@ -7,11 +7,18 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 from core.acp import compose, store, view
+from core.acp.check import remembered
 from core.acp.model import Draft, Event
-from core.acp.reader import Snapshot
+from core.acp.reader import Snapshot, locate
+from core.acp.rules import turn_findings
 from core.clock import SYSTEM, Clock
+from core.files import Root
 from core.finding import Finding, Refused, error, errors
 from core.lock import PATIENCE
+from core.sanitize import clip
+
+SUMMARY_WIDTH = 120
+"""Cells of a summary that is taken from a text: one short sentence."""
 
 
 @dataclass(frozen=True)
@@ -44,25 +51,34 @@ def change(act: Act, snapshot: Snapshot) -> store.Change | None:
     make = act.text
     if make is None or act.document is None:
         return None
-    if act.document != "review.md" and act.document not in view.editable(snapshot, act.participant):
-        reason = _not_editable(act, snapshot)
-        if reason is not None:
-            raise Refused(reason)
-    return store.Change(act.document, lambda event, old: make(event, old, snapshot))
+
+    def compose(event: Event, old: str) -> str:
+        try:
+            _may_write(act, snapshot)
+            return make(event, old, snapshot)
+        except Refused as exc:
+            raise Refused(*(locate(item, snapshot.path) for item in exc.findings)) from None
+
+    return store.Change(act.document, compose)
 
 
-def _not_editable(act: Act, snapshot: Snapshot) -> Finding | None:
+def _may_write(act: Act, snapshot: Snapshot) -> None:
     """Whose turn it is decides first; only then does the document matter."""
-    state = snapshot.state
-    if state.terminal or act.participant not in state.waiting:
-        return None
-    cause = f"{act.document} may not be edited by {act.participant} in phase {state.phase}"
-    return error("document_not_yours", cause, view.command_for(snapshot, act.participant, act.event), act.document)
+    if snapshot.setup is None:
+        return
+    found = turn_findings(snapshot.state, snapshot.setup, snapshot.events, draft(act, snapshot))
+    if found:
+        raise Refused(*found)
+    if act.document not in view.editable(snapshot, act.participant):
+        cause = f"{act.document} may not be edited by {act.participant} in phase {snapshot.state.phase}"
+        command = view.command_for(snapshot, act.participant, act.event)
+        raise Refused(error("document_not_yours", cause, command, act.document))
 
 
 def valid_first(snapshot: Snapshot) -> list[Finding]:
-    """Errors of the folder as it would be with the new document in it."""
-    return errors(snapshot.findings)
+    """Errors of the folder as it would be with the new document in it, its remembered history included."""
+    with Root(snapshot.path) as root:
+        return errors([*snapshot.findings, *remembered(snapshot, root)])
 
 
 def prepare(act: Act, snapshot: Snapshot, clock: Clock = SYSTEM) -> store.Plan:
@@ -105,7 +121,7 @@ def review(participant: str, text: compose.ReviewText | str | None, summary: str
 
     if summary is None and isinstance(text, compose.ReviewText):
         first = text.position.strip().splitlines()[:1]
-        summary = first[0].strip() if first and first[0].strip() else None
+        summary = clip(first[0].strip(), SUMMARY_WIDTH) if first and first[0].strip() else None
     return Act("review_submitted", participant, summary, "review.md", make)
 
 

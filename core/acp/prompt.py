@@ -17,7 +17,9 @@ def prompt(snapshot: Snapshot, who: str) -> str:
     owner = snapshot.state.owner or (setup.participants[0] if setup.participants else "")
     role = "You own the proposal." if who == owner else f"{owner} owns the proposal; you review it."
     action = next_action(snapshot, who)
-    gates = "\n".join(f"- {gate}" for gate in setup.gates)
+    # One line each: a line of its own inside them would read like one of ours.
+    gates = "\n".join(f"- {' '.join(gate.split())}" for gate in setup.gates)
+    objective = " ".join(setup.objective.split())
     owner_steps = f"""\
 - drafting: write proposal.md, then
   collab submit --folder {folder} --as {me} --file PROPOSAL --wait
@@ -43,7 +45,7 @@ def prompt(snapshot: Snapshot, who: str) -> str:
 You are {who}, a participant of an agent collaboration. The folder {snapshot.path} is the only way to talk to the others
 ({", ".join(name for name in setup.participants if name != who) or "nobody else"}).
 
-Objective: {setup.objective}
+Objective: {objective}
 Completion gates:
 {gates}
 

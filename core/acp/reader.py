@@ -5,7 +5,6 @@
 
 from __future__ import annotations
 
-import shlex
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from functools import cached_property
@@ -14,7 +13,7 @@ from pathlib import Path
 from core import journal
 from core.acp import validation
 from core.acp.model import DOCUMENTS, LOG, PROTOCOL, Document, Event, Setup, State, read_setup
-from core.acp.rules import Facts, Fold, evolve, fold
+from core.acp.rules import Facts, Fold, evolve, fold, quoted
 from core.files import Content, Root, Signature, sha256
 from core.finding import Finding, Refused, error, warning
 
@@ -25,11 +24,10 @@ OBJECTS = ".collab/objects"
 
 
 def locate(item: Finding, folder: Path) -> Finding:
-    """Fill `{folder}` in a finding's command with the quoted path."""
+    """Fill `{folder}` in a finding's command with the quoted path; what is filled in is not filled in again."""
     if item.next_command is None or "{folder}" not in item.next_command:
         return item
-    quoted = shlex.quote(str(folder))
-    command = item.next_command.replace("{folder}-2", shlex.quote(f"{folder}-2")).replace("{folder}", quoted)
+    command = item.next_command.replace("{folder}-2", quoted(f"{folder}-2")).replace("{folder}", quoted(str(folder)))
     return replace(item, next_command=command)
 
 
@@ -96,7 +94,9 @@ class Snapshot:
         """All that `collab validate` says, errors first; commands name this folder."""
         found = list(self.problems)
         if self.setup is None:
-            found += validation.file_findings(self.present, list(self.documents.values()))
+            # Of a folder that is not there, nothing else needs saying.
+            if self.documents:
+                found += validation.file_findings(self.present, list(self.documents.values()))
         else:
             found += validation.folder_findings(
                 self.setup, self.events, self.folded, self.facts, self.present, self.repo_problem
@@ -196,7 +196,7 @@ class FolderReader:
             self._setup_bytes = None
             cause = content.problem.cause if content.problem else f"missing {PROTOCOL}"
             if content.missing:
-                command = "collab init --folder {folder} --participant ID --objective TEXT --completion GATE"
+                command = "collab init --folder {folder}"
                 cause = f"missing {PROTOCOL} in {self.path}: this is no collaboration folder"
                 problems.append(error("not_a_collaboration", cause, command, PROTOCOL))
             elif content.problem is not None:

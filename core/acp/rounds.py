@@ -4,10 +4,13 @@ from __future__ import annotations
 
 import re
 import shlex
+from collections.abc import Mapping
 from pathlib import Path
 
+from core import journal
 from core.acp import reader, templates
-from core.acp.reader import Snapshot, require
+from core.acp.model import PROTOCOL
+from core.acp.reader import HISTORY, Snapshot, require
 from core.clock import Clock
 from core.files import Root
 from core.finding import Refused, error
@@ -30,6 +33,8 @@ def new_round(source: Path, target: Path, clock: Clock) -> None:
     if target == source:
         raise Refused(error("round_same_folder", "the new round needs a folder of its own", None, "--folder"))
     documents = [snapshot.document(name) for name in ("proposal.md", "decisions.md", "readiness.md")]
+    carried = {one.name: one.data for one in documents if one.data is not None}
+    _check_free(target, carried)
     ended = f"- It ended {snapshot.state.phase} at seq {snapshot.state.seq}."
     notes = f"\n## Round\n\n- Previous round: `{source}`\n{ended}\n"
     templates.initialize(
@@ -38,20 +43,45 @@ def new_round(source: Path, target: Path, clock: Clock) -> None:
         setup.participants,
         setup.gates,
         clock,
-        extra={one.name: one.data for one in documents if one.data is not None},
+        extra=carried,
         notes=notes,
+        previous=source,
     )
 
 
+def _check_free(target: Path, carried: Mapping[str, bytes]) -> None:
+    """Nothing of the round before may be lost because something else has its name already."""
+    try:
+        with Root(target) as root:
+            if root.exists(PROTOCOL):
+                command = f"collab show --folder {shlex.quote(str(target))}"
+                raise Refused(
+                    error("collaboration_exists", f"{target} already holds a collaboration", command, str(target))
+                )
+            taken = [name for name, data in carried.items() if root.exists(name) and root.read(name).data != data]
+    except Refused as exc:
+        if exc.findings[0].code == "folder_missing":
+            return
+        raise
+    if taken:
+        cause = f"{target} already holds {', '.join(taken)}; a new round begins in a folder without them"
+        raise Refused(error("round_folder_taken", cause, None, "--folder"))
+
+
 def predecessor(snapshot: Snapshot) -> Path | None:
-    """The folder of the round before, as the README.md names it."""
+    """The folder of the round before: as the sidecar remembers it, else as README.md names it."""
     try:
         with Root(snapshot.path) as root:
+            first = next(iter(journal.read(root, HISTORY).lines), None)
             data = root.read("README.md").data
     except Refused:
         return None
-    found = PREDECESSOR.search(data.decode("utf-8", "replace")) if data is not None else None
-    return Path(found[1]) if found is not None else None
+    named = first.record.get("previous") if first is not None and first.record is not None else None
+    if not isinstance(named, str) and data is not None:
+        # The objective stands above and may hold such a line too.
+        lines = PREDECESSOR.findall(data.decode("utf-8", "surrogateescape"))
+        named = lines[-1] if lines else None
+    return Path(named) if isinstance(named, str) and named.startswith("/") else None
 
 
 def chain(path: Path, limit: int = 50) -> list[Path]:

@@ -297,7 +297,7 @@ def decide(
 
     `at` is the present moment, lifted to the last event's when the clock is behind.
     """
-    seq = max((event.seq for event in events if event.seq is not None), default=0) + 1
+    seq = next_seq(events)
     event = Event.read(record(draft, seq, stamp(now)))
     found = _draft_findings(setup, events, draft)
     if found:
@@ -321,6 +321,21 @@ def decide(
         return None, _for(found, draft)
     at = latest_at(events, now)
     return Event.read(record(draft, seq, at)), []
+
+
+def turn_findings(state: State, setup: Setup, events: Sequence[Event], draft: Draft) -> list[Finding]:
+    """Why this draft cannot be appended now, whatever the documents say."""
+    found = _draft_findings(setup, events, draft)
+    if not found:
+        found = judge(state, Event.read(record(draft, state.seq + 1, "")), setup)
+    return _for(found, draft)
+
+
+def next_seq(events: Sequence[Event]) -> int:
+    """One more than the highest seq in the log; a log without gaps need not be searched for it."""
+    if events and events[-1].seq == len(events):
+        return len(events) + 1
+    return max((event.seq for event in events if event.seq is not None), default=0) + 1
 
 
 def latest_at(events: Sequence[Event], now: datetime) -> str:

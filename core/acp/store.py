@@ -17,7 +17,7 @@ from core import journal
 from core.acp import history
 from core.acp.model import DOCUMENTS, LOG, PROTOCOL, Document, Draft, Event, Setup, State
 from core.acp.reader import DAMAGED, HISTORY, PENDING, FolderReader, Snapshot, locate, repo_root
-from core.acp.rules import decide, evolve, latest_at, record
+from core.acp.rules import decide, evolve, latest_at, next_seq, record
 from core.acp.validation import projection_findings
 from core.clock import SYSTEM, Clock, stamp
 from core.files import DOCUMENT_CAP, LINE_CAP, TEMPORARY, Root, sha256
@@ -91,7 +91,7 @@ def plan(
         if old_document.data is None and old_document.problem and old_document.problem.code != "file_missing":
             raise Refused(old_document.problem)
         old = old_document.data
-        seq = max((event.seq for event in snapshot.events if event.seq is not None), default=0) + 1
+        seq = next_seq(snapshot.events)
         provisional = Event.read(record(draft, seq, latest_at(snapshot.events, now)))
         new = _encoded(change.compose(provisional, old_document.text), change.name)
         judged = snapshot.overlay(Document(change.name, new, sha256(new)))
@@ -191,7 +191,7 @@ def _collaboration(path: Path) -> Path:
     """Only a folder that already is a collaboration gets a `.collab`."""
     with Root(path) as root:
         if not root.exists(PROTOCOL):
-            command = "collab init --folder {folder} --participant ID --objective TEXT --completion GATE"
+            command = "collab init --folder {folder}"
             cause = f"missing {PROTOCOL} in {path}: this is no collaboration folder"
             raise Refused(locate(error("not_a_collaboration", cause, command, PROTOCOL), path))
     return path
@@ -304,6 +304,11 @@ def _settle(root: Root, snapshot: Snapshot, event: Event, line: bytes, after: St
 def _remember(root: Root, snapshot: Snapshot, event: Event, line: bytes) -> None:
     log, _ = journal.read_hashed(root, LOG)
     known = [*snapshot.documents.values(), *snapshot.deliverables.values()]
+    declared = snapshot.setup.deliverables if snapshot.setup is not None else None
+    if declared is not None:
+        # An attachment may be any file of the repository; a copy of it has no place in a shared folder.
+        attached = {declared.ref(file) for file in declared.attachments}
+        known = [document for document in known if document.name not in attached]
     for document in known:
         if document.data is not None:
             history.keep(root, document.data)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import pkgutil
 from collections.abc import Sequence
 from pathlib import Path
@@ -79,11 +80,13 @@ def initialize(
     language: str = "en",
     extra: dict[str, bytes] | None = None,
     notes: str = "",
+    previous: Path | None = None,
 ) -> None:
     """Create every file of a v1 collaboration and append `initialized` by the first participant.
 
-    `extra` are documents that replace the templates, `notes` are lines added to README.md. Raises Refused and
-    writes nothing when an answer is wrong or the folder already holds a protocol.json.
+    `extra` are documents that replace the templates, `notes` are lines added to README.md, `previous` is the round
+    before, which the sidecar remembers. Raises Refused and writes nothing when an answer is wrong or the folder
+    already holds a protocol.json.
     """
     found = check_init(objective, participants, gates, language)
     if found:
@@ -107,7 +110,7 @@ def initialize(
         "gate_checks": "\n".join(f"- [ ] {gate}" for gate in wanted),
     }
     files = {name: render(name, language, values).encode() for name in ("README.md", *DOCUMENTS)}
-    files["README.md"] += notes.encode()
+    files["README.md"] += notes.encode("utf-8", "surrogateescape")
     files.update(extra or {})
     event = {
         "seq": 1,
@@ -117,7 +120,7 @@ def initialize(
         "summary": "Collaboration initialized.",
         "doc": PROTOCOL,
     }
-    if (path / PROTOCOL).exists():
+    if os.path.exists(path / PROTOCOL):
         raise Refused(exists_finding(path))
     try:
         path.mkdir(parents=True, exist_ok=True)
@@ -137,6 +140,8 @@ def initialize(
         found_there = {name: root.read(name).data for name in DOCUMENTS}
         digests = {name: history.keep(root, data) for name, data in found_there.items() if data is not None}
         record = history.make(Event.read(event), len(line), sha256(line), digests)
+        if previous is not None:
+            record["previous"] = str(previous)
         root.replace(HISTORY, journal.encode(record))
         root.replace(PROTOCOL, encode_setup(setup))
 

@@ -12,7 +12,7 @@ from typing import Literal
 from core.acp.history import DELIVERABLE_PHASES, EDITABLE
 from core.acp.model import DELIVERABLE_EVENTS, PHASES, Draft, Event, Setup, State
 from core.acp.reader import Snapshot, locate
-from core.acp.rules import conclusion_findings, decide, expected_actors
+from core.acp.rules import conclusion_findings, decide, expected_actors, quoted
 from core.clock import parse
 from core.finding import Finding
 
@@ -124,7 +124,7 @@ def _act(text: str, event: str, snapshot: Snapshot, participant: str) -> NextAct
 
 def command_for(snapshot: Snapshot, participant: str, event: str) -> str:
     """The command line that appends this event now, guided where there is a guided verb."""
-    folder, who = shlex.quote(str(snapshot.path)), shlex.quote(participant)
+    folder, who = quoted(str(snapshot.path)), quoted(participant)
     if event in VERBS:
         return f"collab {VERBS[event]} --folder {folder} --as {who}"
     draft = default_draft(snapshot, participant, event)

@@ -56,8 +56,8 @@ def command(verb: str) -> Command:
     return found
 
 
-def console() -> Command:
-    """The declaration of `collab` without a verb."""
+def no_verb() -> Command:
+    """The declaration of `collab` without a verb; the submodule has the name `console`."""
     from tui.cli.console import CONSOLE
 
     return CONSOLE
@@ -107,11 +107,11 @@ def _help() -> int:
 def _verb(verb: str, words: Sequence[str]) -> int:
     from core.finding import Refused, error
 
-    from tui.cli.base import REFUSED, Out
+    from tui.cli.base import REFUSED, Out, format_finding
 
     out = Out(_wants_json(words))
     try:
-        declared = command(verb) if verb else console()
+        declared = command(verb) if verb else no_verb()
         args = declared.parser().parse_args(words)
         out.as_json = args.output == "json"
         code = declared.run(args, out)
@@ -133,12 +133,17 @@ def _verb(verb: str, words: Sequence[str]) -> int:
         out.close()
     except BrokenPipeError:
         _silence_stdout()
+    except Refused as exc:
+        _silence_stdout()
+        if exc.findings[0] not in out.findings:
+            sys.stderr.write(format_finding(exc.findings[0]))
+        code = REFUSED
     return code
 
 
 def _wants_json(words: Sequence[str]) -> bool:
     """Known before parsing, so that wrong usage is JSON too."""
-    pairs = zip(words, [*words[1:], ""], strict=True)
+    pairs = zip(words, [*words, ""][1:], strict=True)
     return any(
         word in ("-ojson", "--output=json", "-o=json") or (word in ("-o", "--output") and after == "json")
         for word, after in pairs
@@ -167,6 +172,10 @@ def _keep_trace(exc: Exception) -> str:
 
 def run() -> None:
     """Entry point of the console script."""
+    for name, mode in (("stdin", "r"), ("stdout", "w"), ("stderr", "w")):
+        if getattr(sys, name) is None:
+            # Closed by whoever started us; verbs need not know.
+            setattr(sys, name, open(os.devnull, mode, encoding="utf-8"))  # noqa: SIM115 - open to the end
     for stream in (sys.stdout, sys.stderr):
         reconfigure = getattr(stream, "reconfigure", None)
         if reconfigure is not None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import os
 import shlex
 import sys
 import threading
@@ -16,9 +17,24 @@ from core.acp.reader import Snapshot, locate
 from core.clock import SYSTEM
 from core.finding import Refused, error, errors
 
-from tui.cli.base import DONE, REFUSED, WARNED, Command, Out, Parser, folder_argument, format_finding, user_state
+from tui.cli.base import (
+    DONE,
+    REFUSED,
+    WARNED,
+    Command,
+    Out,
+    Parser,
+    folder_argument,
+    format_finding,
+    seconds,
+    user_state,
+)
 
 DEFAULT_TIMEOUT = 1800.0
+LONGEST_LOOK = 60.0
+"""Seconds between two looks at most, where nothing notifies."""
+GRACE = 2.0
+"""Seconds that a waiter bears a folder that cannot be read: others write protocol.json in place."""
 
 
 def _init_arguments(parser: Parser) -> None:
@@ -34,7 +50,7 @@ def _init(args: argparse.Namespace, out: Out) -> int:
     from core.acp import templates
 
     folder: Path = args.folder
-    if (folder / "protocol.json").exists():
+    if os.path.exists(folder / "protocol.json"):
         if not args.resume:
             raise Refused(templates.exists_finding(folder))
         out.line(f"Collaboration folder already exists: {folder}")
@@ -168,8 +184,8 @@ def _next(args: argparse.Namespace, out: Out) -> int:
 def _wait_arguments(parser: Parser) -> None:
     folder_argument(parser)
     parser.add_argument("--participant", required=True, help="who waits")
-    parser.add_argument("--interval", type=float, default=2.0, help="seconds between looks where nothing notifies")
-    parser.add_argument("--timeout", type=float, help="seconds; 0 never times out (default 1800, none for schema 2)")
+    parser.add_argument("--interval", type=seconds, default=2.0, help="seconds between looks where nothing notifies")
+    parser.add_argument("--timeout", type=seconds, help="seconds; 0 never times out (default 1800, none for schema 2)")
 
 
 def _wait(args: argparse.Namespace, out: Out) -> int:
@@ -193,8 +209,9 @@ def wait(folder: Path, participant: str, interval: float, timeout: float | None,
         timeout = 0.0 if snapshot.setup is not None and snapshot.setup.schema >= 2 else DEFAULT_TIMEOUT
     stop = threading.Event()
     said = ""
-    tick = max(0.05, min(max(interval, 0.1), timeout or interval))
+    tick = max(0.05, min(max(interval, 0.1), timeout or interval, LONGEST_LOOK))
     looks = None
+    unread = 0.0
     while True:
         reason = ready_reason(snapshot, participant)
         if reason is not None:
@@ -219,7 +236,12 @@ def wait(folder: Path, participant: str, interval: float, timeout: float | None,
             # Armed before the next look, so that nothing between look and watch is missed for longer than a tick.
             looks = iter(Watcher(lambda: [folder], stop, tick))
         next(looks)
-        snapshot = member(folder, participant)
+        try:
+            snapshot, unread = member(folder, participant), 0.0
+        except Refused:
+            unread = unread or time.monotonic()
+            if time.monotonic() - unread >= GRACE or not os.path.isdir(folder):
+                raise
 
 
 def _validate_arguments(parser: Parser) -> None:
@@ -239,7 +261,7 @@ def _validate(args: argparse.Namespace, out: Out) -> int:
         out.line("ACP validation passed with warnings" if mild else "ACP validation passed")
     if not out.as_json:
         for item in findings:
-            sys.stdout.write(format_finding(item, item.severity.upper()))
+            out.raw(format_finding(item, item.severity.upper()))
     out.put(valid=not bad, errors=[item.cause for item in bad], warnings=[item.cause for item in mild])
     return REFUSED if bad else WARNED if mild else DONE
 

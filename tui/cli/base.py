@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import argparse
 import json
+import math
 import os
 import shlex
 import sys
@@ -49,15 +50,29 @@ class Out:
     def line(self, text: str = "") -> None:
         """One line of data for people."""
         if not self.as_json:
-            sys.stdout.write(inert(text) + "\n")
+            self.raw(inert(text) + "\n")
 
     def block(self, text: str) -> None:
         """Several lines of data for people, such as a document."""
         if not self.as_json:
-            sys.stdout.write(inert_block(text).rstrip("\n") + "\n")
+            self.raw(inert_block(text).rstrip("\n") + "\n")
+
+    def raw(self, text: str) -> None:
+        """Text that is inert already. Raises Refused when standard output takes nothing, as on a full disk."""
+        try:
+            sys.stdout.write(text)
+        except BrokenPipeError:
+            raise
+        except OSError as exc:
+            raise _unwritable(exc) from None
 
     def flush(self) -> None:
-        sys.stdout.flush()
+        try:
+            sys.stdout.flush()
+        except BrokenPipeError:
+            raise
+        except OSError as exc:
+            raise _unwritable(exc) from None
 
     def note(self, finding: Finding) -> None:
         """A finding: printed on stderr for people, collected for JSON."""
@@ -82,8 +97,13 @@ class Out:
         """Print the JSON document; findings come last. Only ASCII leaves, so that a terminal shows it safely."""
         if self.as_json:
             made = {**self.document, "findings": [item.as_json() for item in self.findings]}
-            sys.stdout.write(json.dumps(made, indent=2, default=str) + "\n")
-        sys.stdout.flush()
+            self.raw(json.dumps(made, indent=2, default=str) + "\n")
+        self.flush()
+
+
+def _unwritable(exc: OSError) -> Refused:
+    cause = f"standard output cannot be written: {exc.strerror or exc}"
+    return Refused(error("output_unwritable", cause, None, "stdout"))
 
 
 def format_finding(finding: Finding, label: str | None = None) -> str:
@@ -139,11 +159,22 @@ def folder_path(text: str) -> Path:
         raise argparse.ArgumentTypeError(f"{text!r} is no path: {exc}") from None
 
 
+def seconds(text: str) -> float:
+    """A span on the command line, in seconds."""
+    try:
+        value = float(text)
+    except ValueError:
+        raise argparse.ArgumentTypeError(f"{text!r} is no number of seconds") from None
+    if not math.isfinite(value):
+        raise argparse.ArgumentTypeError(f"{text!r} is no number of seconds")
+    return value
+
+
 def state_dir() -> Path:
     """The person's state folder: `COLLAB_STATE`, else the platform's."""
     named = os.environ.get("COLLAB_STATE")
     if named:
-        return Path(named).expanduser()
+        return Path(os.path.expanduser(named))
     from platformdirs import user_state_path
 
     return user_state_path("collab", appauthor=False)
@@ -177,11 +208,13 @@ def read_input(name: str, flag: str) -> str:
     """Text from a file the caller named, or from standard input for `-`. Raises Refused."""
     from core.files import DOCUMENT_CAP
 
+    if not name.strip() or "\0" in name:
+        raise Refused(error("file_unreadable", f"{flag} names no file; - reads standard input", None, flag))
     try:
         if name == "-":
             data = sys.stdin.buffer.read(DOCUMENT_CAP + 1)
         else:
-            with Path(name).expanduser().open("rb") as handle:
+            with open(os.path.expanduser(name), "rb") as handle:
                 data = handle.read(DOCUMENT_CAP + 1)
     except OSError as exc:
         raise Refused(error("file_unreadable", f"{name}: {exc.strerror or exc}", None, flag)) from None

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import argparse
-import sys
 
 from tui.cli.base import DONE, Command, Out, Parser
 
@@ -21,7 +20,7 @@ def _run(args: argparse.Namespace, out: Out) -> int:
 
     text: str = shtab.complete(parser(), shell=args.shell)
     if not out.as_json:
-        sys.stdout.write(text + "\n")
+        out.raw(text + "\n")
     out.put(shell=args.shell, script=text)
     return DONE
 

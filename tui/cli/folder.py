@@ -135,15 +135,19 @@ def _document_lines(
     return made
 
 
+def _known(snapshot: Snapshot, name: str) -> None:
+    """Raises Refused for a name that is no document of the folder."""
+    if name not in DOCUMENTS and name not in snapshot.deliverables:
+        known = ", ".join((*DOCUMENTS, *snapshot.deliverables))
+        cause = f"{name!r} is no document of this folder; there are {known}"
+        raise Refused(error("document_unknown", cause, None, "--doc"))
+
+
 def _show_document(
     args: argparse.Namespace, snapshot: Snapshot, past: dict[str, tuple[str, bytes | None]] | None, out: Out
 ) -> int:
     name: str = args.doc
-    if name not in DOCUMENTS and name not in snapshot.deliverables:
-        known = ", ".join((*DOCUMENTS, *snapshot.deliverables))
-        raise Refused(
-            error("document_unknown", f"{name!r} is no document of this folder; there are {known}", None, "--doc")
-        )
+    _known(snapshot, name)
     if past is None:
         document = snapshot.document(name)
         if document.data is None:
@@ -202,7 +206,12 @@ def _diff_arguments(parser: Parser) -> None:
 def _diff(args: argparse.Namespace, out: Out) -> int:
     snapshot = reader.require(args.folder)
     since = args.since
+    for name in args.doc:
+        _known(snapshot, name)
     if args.since_my_review:
+        if since is not None:
+            cause = "--since SEQ and --since-my-review contradict each other"
+            raise Refused(error("usage_contradiction", cause, None, "--since"))
         who = require_identity(args, args.folder, "diff --since-my-review")
         mine = next((e for e in reversed(snapshot.events) if e.name == "review_submitted" and e.actor == who), None)
         if mine is None:
@@ -224,6 +233,10 @@ def _diff(args: argparse.Namespace, out: Out) -> int:
     hunks: list[dict[str, Any]] = []
     unknown: list[Finding] = []
     for name in names:
+        problem = snapshot.document(name).problem
+        if args.until is None and problem is not None:
+            unknown.append(warning(problem.code, f"{name} cannot be read now: {problem.cause}", None, name))
+            continue
         hunks += _document_diff(name, old.get(name), new.get(name), since, args.until, unknown, out)
     out.notes(unknown)
     out.put(**{"from": since, "to": args.until, "hunks": hunks})

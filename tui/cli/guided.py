@@ -10,7 +10,16 @@ from core.acp import compose, guided
 from core.finding import Refused, error
 
 from tui.cli.acp import report, wait
-from tui.cli.base import Command, Out, Parser, as_argument, folder_argument, read_input, require_identity
+from tui.cli.base import (
+    Command,
+    Out,
+    Parser,
+    as_argument,
+    folder_argument,
+    read_input,
+    require_identity,
+    seconds,
+)
 
 Make = Callable[[argparse.Namespace, str], guided.Act]
 
@@ -20,7 +29,7 @@ def _common(parser: Parser) -> None:
     as_argument(parser)
     parser.add_argument("--summary", help="one short sentence; a sensible default exists")
     parser.add_argument("--wait", action="store_true", help="afterwards wait for the next turn, as `collab wait` does")
-    parser.add_argument("--timeout", type=float, help="with --wait: seconds, 0 never times out")
+    parser.add_argument("--timeout", type=seconds, help="with --wait: seconds, 0 never times out")
 
 
 def _file(parser: Parser, document: str) -> None:
@@ -34,7 +43,7 @@ def _text(args: argparse.Namespace) -> str | None:
 def _only_one(args: argparse.Namespace, *names: str) -> None:
     """`--file` and single parts contradict each other."""
     if args.file is not None:
-        given = [name for name in names if getattr(args, name.replace("-", "_"))]
+        given = [name for name in names if getattr(args, name)]
         if given:
             cause = f"--file gives the whole text; --{given[0]} contradicts it"
             raise Refused(error("usage_contradiction", cause, None, f"--{given[0]}"))
@@ -47,7 +56,7 @@ def _review(args: argparse.Namespace, who: str) -> guided.Act:
     parts = compose.ReviewText(args.position or "", args.concern, args.change, args.question)
     if parts.position.strip():
         return guided.review(who, parts, args.summary)
-    if parts.concerns or parts.changes or parts.questions:
+    if args.position is not None or parts.concerns or parts.changes or parts.questions:
         raise Refused(error("position_missing", "a review needs --position", None, "--position"))
     return guided.review(who, None, args.summary)
 
@@ -99,11 +108,11 @@ def _ready_arguments(parser: Parser) -> None:
 
 
 def _complete(args: argparse.Namespace, who: str) -> guided.Act:
-    _only_one(args, "outcome", "rationale", "next")
+    _only_one(args, "outcome", "rationale", "next", "approach", "assumption")
     if args.file is not None:
         return guided.complete(who, _text(args), args.summary)
     if args.outcome is None:
-        if args.rationale or args.next:
+        if args.rationale or args.next or args.approach or args.assumption:
             raise Refused(error("outcome_missing", "a conclusion needs --outcome", None, "--outcome"))
         return guided.complete(who, None, args.summary)
     for flag, value in (("--rationale", args.rationale), ("--next", args.next)):
@@ -137,7 +146,8 @@ def _block_arguments(parser: Parser) -> None:
 
 
 def _block(args: argparse.Namespace, who: str) -> guided.Act:
-    return guided.block(who, args.reason)
+    said = (args.summary or "").strip()
+    return guided.block(who, f"{said}: {args.reason}" if said and args.reason.strip() else args.reason)
 
 
 def _verb(name: str, text: str, arguments: Callable[[Parser], None], make: Make, example: str = "") -> Command:

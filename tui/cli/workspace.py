@@ -15,6 +15,9 @@ from core.workspace import Item, Summaries, find
 
 from tui.cli.base import DONE, Command, Out, Parser, as_argument, folder_path, user_state
 
+LONGEST = 3650 * 86400.0
+"""Seconds that something may be snoozed for."""
+
 
 def roots_argument(parser: Parser) -> None:
     parser.add_argument("roots", nargs="*", type=folder_path, metavar="ROOT", help="where to look (default: here)")
@@ -24,7 +27,7 @@ def roots_of(args: argparse.Namespace) -> list[Path]:
     """The roots, existing ones. Raises Refused for one that is not there."""
     given: list[Path] = args.roots or [Path.cwd()]
     for root in given:
-        if not root.is_dir():
+        if not os.path.isdir(root):
             raise Refused(error("folder_missing", f"there is no folder {root}", None, str(root)))
     return given
 
@@ -88,7 +91,7 @@ def _inbox(args: argparse.Namespace, out: Out) -> int:
     everything = inbox.items(summaries, lambda item: named or state.identity(item.path), {}, now)
     if args.snooze is not None:
         seconds = parse_duration(args.span or "")
-        if seconds is None or seconds <= 0:
+        if seconds is None or not 0 < seconds <= LONGEST:
             raise Refused(error("duration_malformed", "say for how long: --for 30m, 2h or 1d", None, "--for"))
         if not any(one.id == args.snooze for one in everything):
             raise Refused(

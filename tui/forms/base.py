@@ -141,7 +141,6 @@ class FormScreen(ModalScreen[Result]):
         self._count = 0
         self._dirty = False
         self._pending = False
-        self._over = False
         self._busy = ""
         self._restored = False
 
@@ -222,15 +221,10 @@ class FormScreen(ModalScreen[Result]):
     def on_descendant_focus(self) -> None:
         self._frame(self.query_one(Bar).note)
 
-    def note(self, text: str, state: State | None = None) -> None:
-        """A line below the title; empty takes it away."""
-        colours = palette(self.app)
-        shown = Text(inert_block(text), colours.muted)
-        if state is not None:
-            sign = glyphs(self.app).state(state)
-            shown = Text.assemble((f"{sign} ", colours.state(state)), (inert_block(text), colours.text))
+    def note(self, text: str) -> None:
+        """Plain lines below the title; empty takes them away."""
         note = self.query_one("#note", Static)
-        note.update(shown)
+        note.update(Text(inert_block(text), palette(self.app).muted))
         note.set_class(bool(text), "-shown")
 
     # Threads.
@@ -322,7 +316,7 @@ class FormScreen(ModalScreen[Result]):
     def _save(self) -> None:
         """Keep what is typed; the file is written by a thread of the app, which outlives this screen."""
         self._pending = False
-        if not self._dirty or self._over or self._drafts is None or not self.is_attached:
+        if not self._dirty or self._drafts is None or not self.is_attached:
             return
         self._dirty = False
         self._count += 1
@@ -413,7 +407,6 @@ class FormScreen(ModalScreen[Result]):
 
     def _previewed(self, result: Result) -> None:
         if result is not None:
-            self._over = True
             self._forget()
             self.dismiss(result)
 

@@ -51,7 +51,7 @@ def edit_text(
 
     The text is in a file of its own in a private folder, which is gone afterwards.
     """
-    environ = os.environ if environ is None else environ
+    environ = getattr(app, "environ", os.environ) if environ is None else environ
     settings = getattr(app, "settings", None)
     words, problem = editor_command(environ, getattr(settings, "editor", None))
     if problem is not None:
@@ -59,7 +59,8 @@ def edit_text(
     try:
         with tempfile.TemporaryDirectory(prefix="collab-edit-") as folder:
             path = Path(folder) / Path(name).name
-            path.write_bytes(text.encode("utf-8", "replace"))
+            ended = text if not text or text.endswith("\n") else text + "\n"
+            path.write_bytes(ended.encode("utf-8", "replace"))
             with app.suspend():
                 code = subprocess.run([*words, str(path)], check=False, env=dict(environ)).returncode
             if code != 0:

@@ -59,6 +59,8 @@ class Field(Vertical):
         background: $surface; padding: 0 1;
     }
     Field > .control:focus { border: round $accent; border-title-color: $accent; background-tint: $surface 0%; }
+    Field > .control:focus { border-title-style: bold; }
+    Field > .control:focus:nocolor { border: heavy $accent; }
     Field > .error { height: auto; padding: 0 1; display: none; }
     Field.-failed > .error { display: block; }
     """
@@ -130,7 +132,7 @@ class LineField(Field):
         self, key: str, label: str, hint: str = "", where: Sequence[str] = (), value: str = "", placeholder: str = ""
     ) -> None:
         super().__init__(key, label, hint, where)
-        self._input = SafeInput(inert(value), placeholder=placeholder)
+        self._input = SafeInput(inert(value), placeholder=placeholder, select_on_focus=False)
 
     def control(self) -> Widget:
         return self._input
@@ -143,6 +145,7 @@ class LineField(Field):
     @text.setter
     def text(self, value: str) -> None:
         self._input.value = " ".join(inert_block(value).split())
+        self._input.cursor_position = len(self._input.value)
 
     @property
     def value(self) -> object:
@@ -213,7 +216,7 @@ class AreaField(Field):
         """The text as a list: one entry a line, `- ` before it left out, indented lines go on with the entry above."""
         made: list[str] = []
         for line in self.text.split("\n"):
-            if not line.strip():
+            if line.strip() in ("", "-"):
                 continue
             if line[0] == " " and made:
                 made[-1] += "\n" + line.strip()

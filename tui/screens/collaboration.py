@@ -72,7 +72,7 @@ class CollaborationScreen(ConsoleScreen):
         self.view: FolderView | None = None
         self._tab = "proposal.md"
         self._ticks = 0
-        self._log_shown: object = None
+        self._logs_shown: dict[str, object] = {}
         self._search = ""
 
     def body(self) -> ComposeResult:
@@ -83,7 +83,7 @@ class CollaborationScreen(ConsoleScreen):
         with Horizontal(id="work"):
             with Vertical(id="main"):
                 with ContentSwitcher(initial="loading", id="panes"):
-                    yield Static(Content("Reading …"), id="loading")
+                    yield Static(Content("Reading the folder"), id="loading")
                     for name in DOCUMENTS:
                         yield DocumentView(id=_widget_id(name), classes="framed")
                     yield DeliverablesPane(id=DELIVERABLES)
@@ -161,11 +161,6 @@ class CollaborationScreen(ConsoleScreen):
             self._tab = self._first_tab(view)
         if self._tab not in self._tab_ids():
             self._tab = "proposal.md"
-        shown = (view.snapshot.mark, view.snapshot.pending, view.findings)
-        if shown != self._log_shown:
-            self._log_shown = shown
-            for log in self.query(LogView):
-                log.show(view.snapshot.events, view.findings)
         self.query_one(FindingsPane).show(view.findings)
         self._show_tabs()
         self._show_pane(focus=first)
@@ -227,6 +222,7 @@ class CollaborationScreen(ConsoleScreen):
             pane.border_subtitle = Text("e edit" if self._tab in view.editable else "")
         elif self._tab == DELIVERABLES:
             self.query_one(DeliverablesPane).show(view)
+        self._show_log("whole-log" if self._tab == LOG else "strip", view)
         name = _widget_id(self._tab) if self._tab in NAMES else self._tab
         switcher = self.query_one(ContentSwitcher)
         changed = switcher.current != name
@@ -234,6 +230,13 @@ class CollaborationScreen(ConsoleScreen):
         self.set_class(self._tab == LOG, "-log-tab")
         if changed or focus:
             self._focus_pane()
+
+    def _show_log(self, name: str, view: FolderView) -> None:
+        """Fill the log that can be seen; a long one is not laid out twice."""
+        shown = (view.snapshot.mark, view.snapshot.pending, view.findings)
+        if self._logs_shown.get(name) != shown:
+            self._logs_shown[name] = shown
+            self.query_one(f"#{name}", LogView).show(view.snapshot.events, view.findings)
 
     def _focus_pane(self) -> None:
         if self.query_one(FindBar).is_open:
@@ -359,8 +362,8 @@ class CollaborationScreen(ConsoleScreen):
         event = self._event()
         if event is None or event.reply_to is None:
             return
-        found = [log.select(event.reply_to) for log in self.query(LogView)]
-        if not any(found):
+        log = self.query_one("#whole-log" if self._tab == LOG else "#strip", LogView)
+        if not log.select(event.reply_to):
             self.console_app.notify(f"seq {event.reply_to} is not in the log that is shown")
 
     @on(RowList.RowChosen, "#finding-rows")

@@ -11,7 +11,7 @@ from core.workspace import Item
 from tui.actions import LIST
 from tui.screens.frame import bindings, home
 from tui.screens.listing import AGE, STATE, ListScreen, age, standing
-from tui.widgets.glyphs import State, palette
+from tui.widgets.glyphs import State, glyphs, palette
 from tui.widgets.rows import Cell, Column, Heading, Row
 
 GROUPS = ("Your turn", "Waiting for others", "Blocked or broken", "Done")
@@ -66,7 +66,7 @@ class CollaborationsScreen(ListScreen):
         return "\n".join(parts).casefold()
 
     def _row(self, item: Item, state: State, word: str) -> Row:
-        muted = state is State.DONE
+        muted, dash = state is State.DONE, glyphs(self.app).dash
         health = Cell("") if item.health in ("ok", "unreadable", "damaged") else Cell(item.health, State.WARN)
         return Row(
             str(item.path),
@@ -74,8 +74,8 @@ class CollaborationsScreen(ListScreen):
                 Cell(word, state),
                 Cell(age(item.since, self.console_app.clock.now()), role="muted"),
                 Cell(item.title),
-                Cell((item.phase or "–").replace("_", " "), role="muted"),
-                Cell(", ".join(item.waiting_for) or "–", role="muted" if not item.waiting_for else "text"),
+                Cell((item.phase or dash).replace("_", " "), role="muted"),
+                Cell(", ".join(item.waiting_for) or dash, role="muted" if not item.waiting_for else "text"),
                 Cell(self.relative(item.path), role="muted"),
                 health,
             ),
@@ -98,7 +98,7 @@ class CollaborationsScreen(ListScreen):
         text = Text.assemble(("Collaborations", colours.strong), no_wrap=True, end="")
         text.append(f"  {len(app.items)}", colours.muted)
         if not app.complete:
-            text.append("  reading …", colours.muted)
+            text.append("  reading", colours.muted)
         for problem in app.root_problems:
             text.append(f"  {inert(problem.cause)}", colours.warn)
         return text
@@ -119,6 +119,6 @@ class CollaborationsScreen(ListScreen):
 
     def empty(self) -> str:
         if not self.console_app.complete:
-            return "Reading …"
+            return "Reading the folders"
         roots = ", ".join(home(root) for root in self.console_app.roots) or "no folder"
-        return f"No collaboration below {roots} yet.\nPress c to start one, or give other folders: collab DIR…"
+        return f"No collaboration below {roots} yet.\nPress c to start one, or give other folders: collab DIR"

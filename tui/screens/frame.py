@@ -13,10 +13,11 @@ from textual.binding import Binding, BindingType
 from textual.screen import Screen
 from textual.widget import Widget
 
-from core.sanitize import cells, clip, inert
+from core.sanitize import cells, inert
 from tui.actions import ACTIONS, ANYWHERE, Entry, Keys, footer, split
 from tui.legal import Context
 from tui.widgets.glyphs import State, glyphs, palette
+from tui.widgets.text import fit_str
 
 if TYPE_CHECKING:
     from tui.app import ConsoleApp
@@ -79,7 +80,7 @@ class HeaderBar(Widget):
         room = self.size.width - right.cell_len - 2
         if place and room - left.cell_len > 8:
             left.append(dot, colours.muted)
-            left.append(clip(inert(place), room - left.cell_len), colours.muted)
+            left.append(fit_str(inert(place), room - left.cell_len, signs.cut), colours.muted)
         left.truncate(max(0, room), overflow="ellipsis")
         gap = max(1, self.size.width - left.cell_len - right.cell_len)
         return Text.assemble(left, " " * gap, right, no_wrap=True, end="")

@@ -15,7 +15,7 @@ from textual.widgets import Static
 
 from core.finding import Finding
 from core.sanitize import inert
-from tui.actions import WHERE_WORDS, Entry, Keys, entries, show_key
+from tui.actions import ANYWHERE, WHERE_WORDS, Entry, Keys, entries, show_key
 from tui.legal import Context
 from tui.screens.frame import home
 from tui.settings import Loaded
@@ -47,7 +47,7 @@ class HelpScreen(ModalScreen[None]):
         self._focused = focused
 
     def compose(self) -> ComposeResult:
-        where = WHERE_WORDS.get(self._of.screen, self._of.screen)
+        where = "this form" if self._focused is not None else WHERE_WORDS.get(self._of.screen, self._of.screen)
         with Vertical(classes="dialog -large"):
             yield Static(Content(f"Keys: {where}"), classes="dialog-title")
             yield LineView(id="keys")
@@ -70,6 +70,8 @@ class HelpScreen(ModalScreen[None]):
         if self._focused is not None:
             made += self._form_lines(colours, self._focused)
         found = sorted(entries(self._of, self._keys), key=lambda entry: entry.reason is not None)
+        if self._focused is not None:
+            found = [entry for entry in found if ANYWHERE in entry.action.where]
         for group in dict.fromkeys(entry.action.group for entry in found):
             if made:
                 made.append(Text())
@@ -118,11 +120,12 @@ class HelpScreen(ModalScreen[None]):
 
     def _form_lines(self, colours: Palette, screen: Screen[object]) -> list[Text]:
         """The keys of the form or dialog that is open above the screen."""
-        made = [Text("This form", colours.muted)]
+        made = [Text("Here", colours.muted)]
         seen: dict[str, list[str]] = {}
         for key, active in screen.active_bindings.items():
             binding = active.binding
-            if binding.description and not binding.action.startswith("app.act"):
+            # What a text field does with keys is known from everywhere else.
+            if binding.description and active.node is screen:
                 seen.setdefault(binding.description, []).append(show_key(key))
         made += [self._pair(" ".join(keys), inert(name), colours) for name, keys in seen.items()]
         return made

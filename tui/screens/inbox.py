@@ -9,7 +9,7 @@ from pathlib import Path
 from rich.text import Text
 
 from core.inbox import LANES, InboxItem, groups
-from core.sanitize import clip, inert
+from core.sanitize import inert
 from tui.actions import INBOX
 from tui.screens.choose import Choice, ChooseScreen
 from tui.screens.frame import bindings
@@ -79,7 +79,7 @@ class InboxScreen(ListScreen):
 
     def _folded_row(self, cause: str, items: Sequence[InboxItem]) -> Row:
         state, word = self._standing(items[0])
-        names = ", ".join(clip(inert(item.title), 40) for item in items)
+        names = ", ".join(inert(item.title[:80]) for item in items)
         oldest = age(items[0].since, self.console_app.clock.now())
         sign = "-" if cause in self._unfolded else "+"
         return Row(
@@ -97,19 +97,16 @@ class InboxScreen(ListScreen):
     def _standing(self, item: InboxItem) -> tuple[State, str]:
         match item.lane:
             case "decide":
-                return (State.MINE, "your turn") if self._is_me(item) else (State.WAITING, "waiting")
+                return (State.MINE, "your turn") if self.console_app.is_mine(item) else (State.WAITING, "waiting")
             case "unblock":
                 return State.FAILED, "blocked"
         return State.WARN, "look"
-
-    def _is_me(self, item: InboxItem) -> bool:
-        return self.console_app.is_me(item)
 
     def headline(self) -> Text:
         colours, app = palette(self.app), self.console_app
         text = Text.assemble(("Inbox", colours.strong), no_wrap=True, end="")
         if not app.complete:
-            text.append("  reading …", colours.muted)
+            text.append("  reading", colours.muted)
         elif app.who.anywhere() is None and app.items:
             text.append("  what waits for anybody; press w to say who you are", colours.muted)
         for problem in app.root_problems:
@@ -177,7 +174,7 @@ class InboxScreen(ListScreen):
     def empty(self) -> str:
         app = self.console_app
         if not app.complete:
-            return "Reading …"
+            return "Reading the folders"
         me = app.who.anywhere()
         who = f"for {inert(me)}" if me else "for anybody"
         return f"Nothing waits {who}.\n2 shows every collaboration, c starts a new one, ? shows every key."

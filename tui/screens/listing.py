@@ -14,11 +14,12 @@ from textual.content import Content
 from textual.widgets import Static
 
 from core.clock import duration
+from core.sanitize import inert
 from core.workspace import Item
 from tui.legal import Context
 from tui.screens.find import FindBar
 from tui.screens.frame import ConsoleScreen
-from tui.widgets.glyphs import State
+from tui.widgets.glyphs import State, glyphs
 from tui.widgets.rows import Column, Heading, Row, RowList
 
 AGE = Column("age", min=9, max=9, align="right", priority=2)
@@ -35,7 +36,7 @@ def standing(item: Item, me: str | None) -> tuple[State, str]:
         return State.FAILED, "blocked"
     if me is not None and me in item.waiting_for:
         return State.MINE, "your turn"
-    return (State.WAITING, "waiting") if item.waiting_for else (State.UNKNOWN, "–")
+    return (State.WAITING, "waiting") if item.waiting_for else (State.UNKNOWN, "idle")
 
 
 def age(since: datetime | None, now: datetime) -> str:
@@ -106,10 +107,12 @@ class ListScreen(ConsoleScreen):
         if not self.is_mounted:
             return
         needle = self.query_one(FindBar).text.strip().casefold()
-        made = self.make_rows(needle)
+        made, signs = self.make_rows(needle), glyphs(self.app)
         if made != self._last or not made:
             self._last = made
-            self.rows.set_empty(f"Nothing here holds “{needle}”." if needle else self.empty())
+            self.rows.set_empty(
+                f"Nothing here holds {signs.opening}{inert(needle)}{signs.closing}." if needle else self.empty()
+            )
             self.rows.set_rows(made)
         self.query_one("#headline", Static).update(self.headline())
         self._show_detail()

@@ -26,6 +26,7 @@ from tui.forms.base import Problems
 from tui.forms.drafts import Drafts, Saved
 from tui.forms.fields import AreaField, Choice, ChoiceField, Field, LineField
 from tui.forms.preview import DEAF, Headline
+from tui.settings import expanded
 from tui.widgets.glyphs import glyphs, palette
 from tui.widgets.lines import LineView
 from tui.widgets.text import wrap
@@ -143,7 +144,7 @@ class NewScreen(ModalScreen[Path | None]):
         """The answers as they stand."""
         language = self.query_one("#field-language", ChoiceField).choice
         name = self._line("folder")
-        path = self._root / Path(name).expanduser() if name and "\0" not in name else self._root
+        path = self._root / expanded(name) if name and "\0" not in name else self._root
         code = language.id if language is not None else "en"
         return Plan(path, self._line("objective"), self._items("participants"), self._items("gates"), code)
 
@@ -281,7 +282,7 @@ class NewPreview(ModalScreen[Path | None]):
 
     def _frame(self) -> None:
         buttons = (Button("Enter", "create", "create", not self._busy), Button("Esc", "back", "back", not self._busy))
-        self.query_one(Bar).show(buttons, "Writing …" if self._busy else "")
+        self.query_one(Bar).show(buttons, "writing" if self._busy else "")
 
     def action_create(self) -> None:
         if self._busy or self._monotonic() - self._since < DEAF:

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, cast
 from textual.command import DiscoveryHit, Hit, Hits, Provider
 from textual.content import Content
 
-from core.sanitize import clip, inert
+from core.sanitize import inert
 from tui.actions import Entry, entries, show_key
 
 if TYPE_CHECKING:
@@ -31,7 +31,7 @@ class ActionProvider(Provider):
         head = Content.assemble(name, ("   " + keys, "$text-muted"))
         if entry.reason is None:
             return Content.assemble(head, "\n", (entry.action.help, "$text-muted"))
-        reason = clip(inert(entry.reason.text), 200)
+        reason = inert(entry.reason.text[:200])
         return Content.assemble(head.stylize("$text-muted"), "\n", (f"not now: {reason}", "$text-muted"))
 
     async def discover(self) -> Hits:

@@ -19,12 +19,13 @@ from core.acp.model import Deliverable, Deliverables, Document
 from core.acp.view import NextAction
 from core.clock import duration
 from core.finding import Finding
-from core.sanitize import cells, clip, inert
+from core.sanitize import cells, inert
 from tui.desk import FolderView
 from tui.widgets.document import DocumentView
 from tui.widgets.glyphs import State, glyphs, palette
 from tui.widgets.panels import GatesPanel, NextPanel, WaitingPanel
 from tui.widgets.rows import Cell, Column, Row, RowList
+from tui.widgets.text import fit_str
 
 _PLACE = re.compile(r"^(?P<file>[^#]+)#line (?P<line>\d+)$")
 
@@ -86,13 +87,13 @@ class Summary(Widget):
             text.append(f"  {self._key}", colours.strong)
         else:
             said = inert(next_of(view).text)
-            text.append(clip(said[:1].upper() + said[1:], width), colours.text)
-        right = self._right(view, signs.dot, width - text.cell_len - 2)
+            text.append(fit_str(said[:1].upper() + said[1:], width, signs.cut), colours.text)
+        right = self._right(view, signs.dot, signs.cut, width - text.cell_len - 2)
         text.append(" " * max(0, width - text.cell_len - cells(right)))
         text.append(right, colours.muted)
         return text
 
-    def _right(self, view: FolderView, dot: str, room: int) -> str:
+    def _right(self, view: FolderView, dot: str, cut: str, room: int) -> str:
         waits = [person for person in view.people if person.waited_for and not (self._label and person.id == view.me)]
         parts = [f"waits for {', '.join(inert(person.id) for person in waits)}"] if waits else []
         since = next((person.since for person in view.people if person.since is not None), None)
@@ -101,7 +102,7 @@ class Summary(Widget):
         if view.gates:
             done = sum(gate.state == "done" for gate in view.gates)
             parts.append(f"gates {done}/{len(view.gates)}")
-        return clip(f" {dot} ".join(parts), room) if room >= 12 else ""
+        return fit_str(f" {dot} ".join(parts), room, cut) if room >= 12 else ""
 
 
 class FindingsPane(Vertical):
@@ -199,7 +200,7 @@ class DeliverablesPane(Vertical):
         state, word = standing(document, view.state.frozen if role == "primary" else item.frozen)
         filled = [section_filled(document.text, name) for name in item.sections]
         count = f"{sum(one is True for one in filled)}/{len(filled)} sections"
-        decisions = ", ".join(named.get(ref, ())) or "–"
+        decisions = ", ".join(named.get(ref, ())) or "-"
         cells = (Cell(word, state), Cell(ref), Cell(f"{role} {item.type}", role="muted"))
         return Row(ref, (*cells, Cell(count if item.sections else "", role="muted"), Cell(decisions, role="muted")))
 

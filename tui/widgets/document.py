@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import time
 from bisect import bisect_left, bisect_right
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from typing import Final
 
@@ -32,6 +32,9 @@ KEEP: Final = 2 * 1024 * 1024
 """Rendered documents up to this size are kept, so that coming back to them costs nothing."""
 BATCH: Final = 0.15
 """Seconds between two deliveries of rendered sections."""
+WORK: Final = 0.02
+REST: Final = 0.005
+"""Seconds of rendering, and of rest after them."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,26 +58,97 @@ class Changes:
         return f"+{len(self.added)} {minus}{self.removed} {self.since}"
 
 
+Packed = str | tuple[str, tuple[int, ...]]
+"""A line: plain, or with (start, end, style number) triples. Strings and numbers only: a large document is then no
+work for the garbage collector, whose pauses would be felt at every key."""
+
+
+class Styles:
+    """The styles of rendered lines, by number."""
+
+    def __init__(self) -> None:
+        self._numbers: dict[Style, int] = {}
+        self._styles: list[Style] = []
+
+    def pack(self, text: Text) -> Packed:
+        """A styled line as plain data."""
+        spans: list[int] = []
+        for start, end, style in text.spans:
+            if isinstance(style, Style):
+                number = self._numbers.setdefault(style, len(self._styles))
+                if number == len(self._styles):
+                    self._styles.append(style)
+                spans += (start, end, number)
+        return (text.plain, tuple(spans)) if spans else text.plain
+
+    def unpack(self, line: Packed, base: Style) -> Text:
+        """The line as it is drawn."""
+        if isinstance(line, str):
+            return Text(line, style=base, no_wrap=True, end="")
+        plain, spans = line
+        made = Text(plain, no_wrap=True, end="")
+        for at in range(0, len(spans), 3):
+            made.stylize(self._styles[spans[at + 2]], spans[at], spans[at + 1])
+        return made
+
+
 @dataclass(slots=True)
 class Rows:
-    """Lines of a view with the source line (from 0) of each, and whether a change touches it."""
+    """Lines of a view with the source line (from 0) of each, and the source lines of the block that it is part of."""
 
-    texts: list[Text | str] = field(default_factory=list)
+    texts: list[Packed] = field(default_factory=list)
     sources: list[int] = field(default_factory=list)
     spans: list[tuple[int, int]] = field(default_factory=list)
 
-    def add(self, text: Text | str, source: int, span: tuple[int, int]) -> None:
+    def add(self, text: Packed, source: int, span: tuple[int, int]) -> None:
         self.texts.append(text)
         self.sources.append(source)
         self.spans.append(span)
 
-    def __add__(self, other: Rows) -> Rows:
-        return Rows(self.texts + other.texts, self.sources + other.sources, self.spans + other.spans)
+    def extend(self, other: Rows) -> None:
+        """Add rows that stand on later source lines."""
+        self.texts += other.texts
+        self.sources += other.sources
+        self.spans += other.spans
 
-    def after(self, source: int) -> Rows:
-        """The rows that stand on this source line or a later one."""
-        at = bisect_left(self.sources, source)
-        return Rows(self.texts[at:], self.sources[at:], self.spans[at:])
+    def __len__(self) -> int:
+        return len(self.texts)
+
+
+@dataclass(slots=True)
+class Layout:
+    """The lines of a view: rendered ones up to a source line, then raw ones from there; or raw ones only."""
+
+    done: Rows = field(default_factory=Rows)
+    raw: Rows = field(default_factory=Rows)
+    tail: int = 0
+    styles: Styles = field(default_factory=Styles)
+
+    def __len__(self) -> int:
+        return len(self.done) + len(self.raw) - self.tail
+
+    def at(self, index: int) -> tuple[Rows, int]:
+        """Where a line is kept."""
+        ahead = index - len(self.done)
+        return (self.done, index) if ahead < 0 else (self.raw, self.tail + ahead)
+
+    def source(self, index: int) -> int:
+        """The source line that a line stands on."""
+        rows, at = self.at(index)
+        return rows.sources[at]
+
+    def find(self, source: int) -> tuple[int, int]:
+        """(first, stop) of the lines that stand on a source line; empty at the place where it would be."""
+        done, raw = self.done.sources, self.raw.sources
+        if done and source <= done[-1]:
+            return bisect_left(done, source), bisect_right(done, source)
+        shift = len(done) - self.tail
+        return max(0, bisect_left(raw, source, self.tail) + shift), max(0, bisect_right(raw, source, self.tail) + shift)
+
+    def rendered(self, more: Rows, upto: int) -> None:
+        """Rendered rows take the place of the raw ones up to a source line."""
+        self.done.extend(more)
+        self.tail = bisect_left(self.raw.sources, upto)
 
 
 def raw_rows(lines: Sequence[str], width: int, first: int = 0) -> Rows:
@@ -96,13 +170,14 @@ class Wanted:
     data: bytes
     width: int
     palette: Palette
+    styles: Styles = field(compare=False, default_factory=Styles)
 
     @property
     def key(self) -> tuple[str, int, Palette]:
         return (self.sha256, self.width, self.palette)
 
 
-_kept: LRUCache[tuple[str, int, Palette], tuple[Rows, Rows]] = LRUCache(16)
+_kept: LRUCache[tuple[str, int, Palette], Layout] = LRUCache(16)
 
 
 class DocumentView(LineView):
@@ -135,10 +210,8 @@ class DocumentView(LineView):
         self._document: Document | None = None
         self._changes: Changes | None = None
         self._added: list[int] = []
-        self._raw_rows = Rows()
-        self._done_rows = Rows()
-        self._upto = 0
-        self._rows = Rows()
+        self._layout = Layout()
+        self._plain = Layout()
         self._token = 0
         self._drawn_in: Palette | None = None
 
@@ -183,8 +256,14 @@ class DocumentView(LineView):
 
     def toggle_raw(self) -> None:
         """Switch between the rendering and the text as it was written."""
+        self._swap(self._toggle, keep=True)
+
+    def _toggle(self) -> None:
         self.raw = not self.raw
-        self._lay(keep=True)
+
+    @property
+    def _now(self) -> Layout:
+        return self._plain if self.raw else self._layout
 
     # Preparing.
 
@@ -210,19 +289,14 @@ class DocumentView(LineView):
         wanted = Wanted(self._token, document.name, document.sha256 or "", data, width, self.colours)
         known = _kept.get(wanted.key) if data else None
         if known is not None:
-            self._raw_rows, self._done_rows = known
-            self._upto, self.whole = 1 << 62, True
-            self._lay(keep)
+            self.whole = True
+            self._swap(lambda: self._take(known), keep)
             self.post_message(self.Rendered(self, document.name, True))
             return
-        head = data[:HEAD].decode("utf-8", "replace")
-        lines = _lines(head)
-        if keep and len(data) > HEAD and self._rows.texts:
-            # The old lines stay until all new ones are there: a shorter text would throw the reader to its end.
-            pass
-        else:
-            self._raw_rows, self._done_rows, self._upto = raw_rows(lines, width), Rows(), 0
-            self._lay(keep)
+        if not keep or len(data) <= HEAD or not len(self._now):
+            # Of a long text that is read anew the old lines stay: a part of it would throw the reader to its end.
+            raw = raw_rows(_lines(data[:HEAD].decode("utf-8", "replace")), width)
+            self._swap(lambda: self._take(Layout(raw=raw, styles=wanted.styles)), keep)
         if data:
             self.run_worker(
                 lambda: _work(wanted, self),
@@ -233,51 +307,56 @@ class DocumentView(LineView):
                 exit_on_error=False,
             )
 
+    def _take(self, layout: Layout) -> None:
+        self._layout, self._plain = layout, Layout(raw=layout.raw)
+
     def on_document_view_ready(self, message: DocumentView.Ready) -> None:
         """Rows from the thread; those of an older request are dropped."""
         message.stop()
         if message.wanted.token != self._token:
             return
-        if message.raw is not None:
-            self._raw_rows, self._done_rows, self._upto = message.raw, Rows(), 0
-        if message.done is not None:
-            self._done_rows, self._upto = self._done_rows + message.done, message.upto
+
+        def take() -> None:
+            if message.raw is not None:
+                self._take(Layout(raw=message.raw, styles=message.wanted.styles))
+            if message.done is not None:
+                self._layout.rendered(message.done, message.upto)
+                self._layout.styles = message.wanted.styles
+
         self.whole = message.whole
+        self._swap(take, keep=True)
         if message.whole and len(message.wanted.data) <= KEEP:
-            _kept[message.wanted.key] = (self._raw_rows, self._done_rows)
-        self._lay(keep=True)
+            _kept[message.wanted.key] = self._layout
         self.post_message(self.Rendered(self, message.wanted.name, message.whole))
 
     def on_worker_state_changed(self, event: Worker.StateChanged) -> None:
         event.stop()
 
-    def _lay(self, keep: bool) -> None:
-        """Put the lines together and leave the reader at the source line where they were."""
-        top = self.scroll_offset.y
-        source = self._rows.sources[top] if keep and 0 < top < len(self._rows.sources) else None
-        first = bisect_left(self._rows.sources, source) if source is not None else 0
-        rows = self._raw_rows if self.raw else self._done_rows + self._raw_rows.after(self._upto)
-
-        def swap() -> None:
-            self._rows = rows
-
-        self.replace(swap)
-        if source is None:
-            self._go(0 if not keep or top == 0 else top)
-            return
-        low, high = bisect_left(rows.sources, source), bisect_right(rows.sources, source)
-        place = low + min(top - first, max(0, high - low - 1)) if high > low else max(0, low - 1)
-        self._go(place)
+    def _swap(self, change: Callable[[], None], keep: bool) -> None:
+        """Change what the lines are and leave the reader at the source line where they were."""
+        before, top = self._now, self.scroll_offset.y
+        source = before.source(top) if keep and 0 < top < len(before) else None
+        within = top - before.find(source)[0] if source is not None else 0
+        self.replace(change)
+        if source is not None:
+            first, stop = self._now.find(source)
+            top = first + min(within, stop - first - 1) if stop > first else max(0, first - 1)
+        self._go(top if keep else 0)
 
     # Lines.
 
     @property
     def line_count(self) -> int:
-        return len(self._rows.texts)
+        return len(self._now)
 
-    def line_at(self, index: int, width: int) -> Text | str:
-        line = self._rows.texts[index]
-        return Text(line, style=self.colours.text, no_wrap=True, end="") if isinstance(line, str) else line
+    def line_at(self, index: int, width: int) -> Text:
+        rows, at = self._now.at(index)
+        return self._now.styles.unpack(rows.texts[at], self.colours.text)
+
+    def plain_at(self, index: int) -> str:
+        rows, at = self._now.at(index)
+        line = rows.texts[at]
+        return line if isinstance(line, str) else line[0]
 
     def id_at(self, index: int) -> str | None:
         return None
@@ -289,7 +368,8 @@ class DocumentView(LineView):
         return True
 
     def margin_at(self, index: int) -> tuple[str, Style] | None:
-        start, stop = self._rows.spans[index]
+        rows, place = self._now.at(index)
+        start, stop = rows.spans[place]
         at = bisect_right(self._added, start)
         if at < len(self._added) and self._added[at] <= stop:
             return self.signs.bar, self.colours.added
@@ -297,7 +377,7 @@ class DocumentView(LineView):
 
     def go_to_source(self, line: int) -> None:
         """Show the source line with this number (from 1) near the top."""
-        self._go(max(0, bisect_left(self._rows.sources, line - 1) - 1))
+        self._go(max(0, self._now.find(line - 1)[0] - 1))
 
 
 def _lines(text: str) -> list[str]:
@@ -320,7 +400,7 @@ def _work(wanted: Wanted, view: DocumentView) -> None:
         if worker.is_cancelled:
             return
         send(rows, None, 0, False)
-    batch, since = Rows(), time.monotonic()
+    batch, since, rested = Rows(), time.monotonic(), time.monotonic()
     for start, stop in markdown.sections(lines):
         if worker.is_cancelled:
             return
@@ -329,9 +409,13 @@ def _work(wanted: Wanted, view: DocumentView) -> None:
             for piece in pieces:
                 span = (piece.start, piece.stop)
                 for row, text in enumerate(piece.lines):
-                    batch.add(text, piece.source(row), span)
+                    batch.add(wanted.styles.pack(text), piece.source(row), span)
         except Exception:  # noqa: BLE001 - whatever a hostile text does to the parser, the reader sees it raw
-            batch += raw_rows(lines[start:stop], wanted.width, start)
+            batch.extend(raw_rows(lines[start:stop], wanted.width, start))
+        if time.monotonic() - rested >= WORK:
+            # The thread that draws must not wait for this one at every turn.
+            time.sleep(REST)
+            rested = time.monotonic()
         if time.monotonic() - since >= BATCH:
             send(None, batch, stop, False)
             batch, since = Rows(), time.monotonic()

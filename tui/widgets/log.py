@@ -149,12 +149,12 @@ class LogView(LineView):
         self._zone = zone
         self._all: list[Entry] = []
         self._shown: Sequence[Entry] = ()
-        self._by_line: dict[int, int] = {}
-        self._sizes = (1, 1, EVENT_MAX, 1)
+        self._sizes = (3, 1, 16, 1)
         self._filter: tuple[str | None, str | None, str | None] = (None, None, None)
         self._seen = 0
         self._told = 0
-        self._events: tuple[Event, ...] | None = None
+        self._events: Sequence[Event] = ()
+        self._about: tuple[Finding, ...] = ()
 
     # What is shown.
 
@@ -162,16 +162,25 @@ class LogView(LineView):
         """The whole log as it is now. Follows the end when the cursor stands there, else counts what is new."""
         at_end = self.at_end
         known = len(self._shown)
-        self._all = entries(events, findings)
-        numbers = max((event.seq or 0 for event in events[-3:]), default=0)
-        who = max((cell_len(inert(event.actor or "?")[:64]) for event in events), default=1)
-        names = max((cell_len(inert(event.name or "?")[:64]) for event in events[-2000:]), default=1)
-        reply = max(len(str(numbers)), 1)
+        about = tuple(finding for finding in findings if line_of(finding) is not None)
+        old = self._events
+        grown = bool(old) and len(events) >= len(old) and events[0] is old[0] and events[len(old) - 1] is old[-1]
+        if grown and about == self._about:
+            # A log only grows: what was laid out before stays as it is.
+            fresh = events[len(old) :]
+            self._all = [*self._all, *entries(fresh)]
+        else:
+            fresh, self._sizes = events, (3, 1, 16, 1)
+            self._all = entries(events, about)
+        self._events, self._about = events, about
+        digits = len(str(max((event.seq or 0 for event in events[-3:]), default=0)))
+        who = max((cell_len(inert((event.actor or "?")[:64])) for event in fresh), default=1)
+        names = max((cell_len(inert((event.name or "?")[:64])) for event in fresh), default=1)
         self._sizes = (
-            max(3, len(str(numbers))),
+            max(3, digits),
             min(max(who, self._sizes[1]), WHO_MAX),
-            min(max(names, 16), EVENT_MAX),
-            reply,
+            min(max(names, self._sizes[2]), EVENT_MAX),
+            digits,
         )
         self._refilter()
         if at_end or known == 0:
@@ -196,7 +205,6 @@ class LogView(LineView):
 
         def swap() -> None:
             self._shown = shown
-            self._by_line = {}
 
         self.replace(swap)
 

@@ -39,7 +39,7 @@ CONTRAST: Final = 4.5
 
 @dataclass(frozen=True, slots=True)
 class Palette:
-    """Rich styles of one theme. All but `cursor`, `hover`, `match` and `surface` are foregrounds only.
+    """Rich styles of one theme. All but `cursor`, `match` and `surface` are foregrounds only.
 
     Without colour (`NO_COLOR`) the foregrounds differ by weight alone, and the cursor row by its mark and weight.
     """
@@ -62,7 +62,6 @@ class Palette:
     code: Style
     surface: Style
     cursor: Style
-    hover: Style
     match: Style
     current_match: Style
 
@@ -171,7 +170,6 @@ def _make(name: str, dark: bool, values: tuple[str, ...]) -> Palette:
         code=_fore(clear(text.blend(accent, 0.35))),
         surface=Style(bgcolor=surface.rich_color),
         cursor=Style(bgcolor=cursor.rich_color),
-        hover=Style(bgcolor=background.blend(cursor, 0.5).rich_color),
         match=Style(color=readable(text, (match,), extreme).rich_color, bgcolor=match.rich_color),
         current_match=Style(color=background.rich_color, bgcolor=clear(warning).rich_color, bold=True),
     )
@@ -208,7 +206,6 @@ def _ansi(name: str, dark: bool) -> Palette:
         code=_named(live),
         surface=Style(),
         cursor=Style(bold=True),
-        hover=Style(),
         match=Style(underline=True, bold=True),
         current_match=Style(reverse=True),
     )
@@ -236,7 +233,6 @@ def _plain(name: str, dark: bool) -> Palette:
         code=none,
         surface=none,
         cursor=bold,
-        hover=none,
         match=Style(underline=True),
         current_match=Style(reverse=True),
     )

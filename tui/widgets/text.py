@@ -12,11 +12,6 @@ from rich.text import Text
 from core.sanitize import inert
 
 
-def safe(value: object, style: str = "") -> Text:
-    """Untrusted data as one inert line; never parsed as markup."""
-    return Text(inert(value), style=style, no_wrap=True, end="")
-
-
 def fit(text: Text, width: int, cut: str = "…") -> Text:
     """`text` itself when it fits in `width` cells, else a copy that is cut at its end."""
     if width <= 0:
