@@ -71,7 +71,8 @@ class Plan:
 
     @property
     def expectation(self) -> Expectation:
-        known = {item.name: item.sha256 for item in self.snapshot.documents.values()}
+        shown = (*self.snapshot.documents.values(), *self.snapshot.deliverables.values())
+        known = {item.name: item.sha256 for item in shown}
         return Expectation(self.snapshot.mark, known)
 
 

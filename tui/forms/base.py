@@ -32,33 +32,12 @@ from tui.forms.drafts import Drafts, Saved
 from tui.forms.editor import edit_text
 from tui.forms.fields import AreaField, Field, LineField
 from tui.forms.preview import Headline, PreviewScreen, Result
+from tui.forms.problems import Problems
 from tui.settings import state_path
-from tui.widgets.glyphs import State, glyphs, palette
+from tui.widgets.glyphs import palette
 
 SAVE_AFTER: Final = 0.25
 """Seconds from a change to its draft on disk."""
-
-
-class Problems(Static):
-    """Findings that belong to no field, each with its command."""
-
-    DEFAULT_CSS = """
-    Problems { height: auto; max-height: 8; padding: 0 2; margin: 1 0 0 0; display: none; overflow-y: auto; }
-    Problems.-shown { display: block; }
-    """
-
-    def show(self, findings: Sequence[Finding]) -> None:
-        """Show these, or nothing."""
-        colours, signs = palette(self.app), glyphs(self.app)
-        made = Text()
-        for at, finding in enumerate(findings):
-            state = State.FAILED if finding.severity == "error" else State.WARN
-            made.append(("\n" if at else "") + f"{signs.state(state)} ", colours.state(state))
-            made.append(inert(finding.cause), colours.text)
-            if finding.next_command:
-                made.append(f"\n  {inert(finding.next_command)}", colours.code)
-        self.update(made)
-        self.set_class(bool(findings), "-shown")
 
 
 class FormScreen(ModalScreen[Result]):
@@ -422,4 +401,4 @@ class FormScreen(ModalScreen[Result]):
             self.post_message(self.Refusal((error("internal_error", cause),)))
 
 
-__all__ = ["FormScreen"]
+__all__ = ["FormScreen", "Problems"]

@@ -196,6 +196,11 @@ class AreaField(Field):
     def control(self) -> Widget:
         return self._area
 
+    def on_mount(self) -> None:
+        # One goes on writing a list at its end, and reads a document from its beginning.
+        if not self.has_class("-document"):
+            self._area.move_cursor(self._area.document.end)
+
     def _large_note(self, value: str) -> str:
         lines = value.count("\n") + 1
         return f"{len(value)} characters in {lines} lines: too long to edit here. F3 opens it in your editor."
@@ -232,6 +237,8 @@ class AreaField(Field):
         if isinstance(value, str):
             with self.prevent(TextArea.Changed):
                 self.text = value
+            if not self.has_class("-document"):
+                self._area.move_cursor(self._area.document.end)
 
     def on_text_area_changed(self, event: TextArea.Changed) -> None:
         event.stop()

@@ -132,11 +132,17 @@ class PreviewScreen(ModalScreen[Result]):
         self.query_one(ReceiptView).show(receipt)
         self._shown_at = self._monotonic()
         self._busy = ""
+        self._listen()
+
+    def _listen(self) -> None:
+        """The buttons are greyed as long as keys are ignored."""
         self._frame()
+        if self.deaf and self.is_attached:
+            self.set_timer(DEAF, self._listen)
 
     def _frame(self) -> None:
-        ready = self.plan is not None and not self._busy
-        back = Button("Esc", "back", "back", enabled=self._busy != "Writing …")
+        ready = self.plan is not None and not self._busy and not self.deaf
+        back = Button("Esc", "back", "back", enabled=self._busy != "Writing …" and not self.deaf)
         self.query_one(Bar).show((Button("Enter", "append", "append", ready), back), self._busy)
 
     @property

@@ -13,9 +13,11 @@ from core.acp.reader import Snapshot
 from core.acp.store import Plan
 from core.finding import Finding
 from core.sanitize import inert, inert_block
+from tui.forms.problems import finding_lines
 from tui.widgets.diff import DiffLine, line_changes, unified
 from tui.widgets.glyphs import State
 from tui.widgets.lines import Line, LineView
+from tui.widgets.panels import hanging
 from tui.widgets.text import wrap, wrap_command
 
 DIFF_CAP = 2000
@@ -80,7 +82,7 @@ class ReceiptView(LineView):
 
     def _made(self, receipt: Receipt, width: int) -> Iterator[Line | Text | str]:
         if receipt.news is not None:
-            yield from self._news(receipt.news, width)
+            yield from self._news(receipt.news, width, receipt.plan is not None)
         if receipt.refused:
             yield from self._refused(receipt.refused, width, receipt.news is None)
         if receipt.plan is not None:
@@ -94,20 +96,14 @@ class ReceiptView(LineView):
             for piece in wrap(line, max(2, width - indent)):
                 yield Text(" " * indent + piece, style=style or self.colours.text, end="")
 
-    def _command(self, command: str, width: int, indent: int = 0) -> Iterator[Text]:
-        for piece in wrap_command(command, max(2, width - indent)):
-            yield Text(" " * indent + piece, style=self.colours.code, end="")
+    def _command(self, command: str, width: int) -> Iterator[Text]:
+        for piece in wrap_command(command, width):
+            yield Text(piece, style=self.colours.code, end="")
 
-    def _marked(self, state: State, text: str, width: int, style: Style | None = None) -> Iterator[Text]:
-        glyph = self.signs.state(state)
-        for at, piece in enumerate(wrap(inert(text), max(2, width - 2))):
-            made = Text(f"{glyph} " if at == 0 else "  ", style=self.colours.state(state), end="")
-            made.append(piece, style or self.colours.text)
-            yield made
-
-    def _news(self, news: Moved, width: int) -> Iterator[Text]:
-        what = "The folder moved since this preview was made; this is what it would write now."
-        yield from self._marked(State.WARN, what, width, self.colours.warn)
+    def _news(self, news: Moved, width: int, again: bool) -> Iterator[Text]:
+        what = "The folder moved since this preview was made" + ("; this is what it would write now." if again else ".")
+        warn = self.colours.warn
+        yield from hanging(self.signs.state(State.WARN), warn, what, width, warn)
         for event in news.events[:8]:
             yield from self._wrapped(f"new event: {event}", width, indent=2)
         if len(news.events) > 8:
@@ -122,12 +118,7 @@ class ReceiptView(LineView):
         """Why nothing was written, each with the command that helps."""
         yield self._title("Refused; nothing was written" if nothing else "Refused now")
         for finding in findings:
-            state = State.FAILED if finding.severity == "error" else State.WARN
-            yield from self._marked(state, finding.cause, width)
-            where = f" in {inert(finding.where)}" if finding.where else ""
-            yield from self._wrapped(f"{inert(finding.code)}{where}", width, self.colours.muted, 2)
-            if finding.next_command:
-                yield from self._command(finding.next_command, width, 2)
+            yield from finding_lines(finding, width, self.colours, self.signs)
         yield Text("", end="")
 
     def _plan(self, plan: Plan, command: str, width: int) -> Iterator[Text]:
