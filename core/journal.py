@@ -115,12 +115,7 @@ EMPTY = Mark(0, 0, 0, hashlib.sha256(b"").hexdigest())
 
 def read(root: Root, name: str) -> Log:
     """The whole log. A missing or unreadable file is a `problem`, not an exception."""
-    return read_hashed(root, name)[0]
-
-
-def read_hashed(root: Root, name: str) -> tuple[Log, hashlib._Hash]:
-    """The whole log, and a digest object over its terminated lines that can be carried on."""
-    return _consume(root, name, EMPTY, hashlib.sha256())
+    return _consume(root, name, EMPTY, hashlib.sha256())[0]
 
 
 def _consume(root: Root, name: str, mark: Mark, digest: hashlib._Hash) -> tuple[Log, hashlib._Hash]:
@@ -167,6 +162,23 @@ def _consume(root: Root, name: str, mark: Mark, digest: hashlib._Hash) -> tuple[
         return Log((), b"", EMPTY, None, explain(exc, name)), digest
     done = Mark(info.st_ino, offset, number, digest.hexdigest())
     return Log(tuple(lines), bytes(held[:LINE_CAP]), done, sign(info)), digest
+
+
+def terminated(root: Root, name: str) -> tuple[int, str]:
+    """(length, sha256) of the log up to its last `\\n`, without reading a record. Raises Refused or OSError."""
+    fd, _ = root.open_read(name)
+    digest, rest, size = hashlib.sha256(), b"", 0
+    try:
+        while chunk := os.read(fd, _CHUNK):
+            cut = chunk.rfind(b"\n") + 1
+            if cut:
+                digest.update(rest + chunk[:cut])
+                size += len(rest) + cut
+                rest = b""
+            rest += chunk[cut:]
+    finally:
+        os.close(fd)
+    return size, digest.hexdigest()
 
 
 Reset = Literal["gone", "replaced", "truncated", "rewritten"]

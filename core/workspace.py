@@ -189,13 +189,16 @@ def _item(
 
 
 def _from_tail(place: Place, root: Root, setup: Setup, size: int) -> Item | None:
-    """A big log is trusted to agree with its projection; None when its last event says otherwise."""
+    """A big log is trusted to agree with its projection; None when its end says otherwise, or nothing."""
     fd, _ = root.open_read(LOG)
     try:
         data = os.pread(fd, _TAIL, size - _TAIL)
     finally:
         os.close(fd)
     records = [journal.decode(line)[0] for line in data.split(b"\n")[1:] if line.strip()]
+    if not records:
+        # One line is longer than all that was read.
+        return None
     events = [Event.read(record) for record in records if record is not None]
     raw = setup.raw
     phase, owner, waiting = raw.get("currentPhase"), raw.get("proposalOwner"), raw.get("waitingFor")

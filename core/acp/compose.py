@@ -9,7 +9,7 @@ import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from core.acp.documents import has_label, review_heading, review_headings, scan_decisions
+from core.acp.documents import has_label, review_heading, review_headings, scan_decisions, scan_readiness
 from core.acp.model import Deliverables, Event, Setup
 from core.acp.vocabulary import Vocabulary, nfc, vocabulary
 from core.finding import Refused, error
@@ -280,6 +280,16 @@ def tick(old: str, texts: Sequence[str], everything: bool) -> str:
         cause = f"readiness.md has no line '- [ ] {missing[0]}' to tick"
         raise Refused(error("tick_unknown", cause, "collab show --folder {folder} --doc readiness.md", "--tick"))
     return "\n".join(lines)
+
+
+def add_gates(text: str, gates: Sequence[str]) -> str:
+    """readiness.md with a ticked line for every gate that has none; some templates of others leave them out."""
+    scan = scan_readiness(text)
+    missing = [gate for gate in gates if not scan.gate_ticked(gate)]
+    if not missing:
+        return text
+    lines = "\n".join(f"- [x] {gate}" for gate in missing)
+    return f"{text.rstrip()}\n\n## Completion Gates\n\n{lines}\n"
 
 
 @dataclass(frozen=True, slots=True)

@@ -147,7 +147,9 @@ def ready(participant: str, ticks: tuple[str, ...] = (), tick_all: bool = False,
     """readiness_passed, with lines of readiness.md ticked."""
 
     def make(event: Event, old: str, snapshot: Snapshot) -> str:
-        return compose.tick(old, ticks, tick_all)
+        ticked = compose.tick(old, ticks, tick_all)
+        gates = snapshot.setup.gates if tick_all and snapshot.setup is not None else ()
+        return compose.add_gates(ticked, gates)
 
     return Act("readiness_passed", participant, summary, "readiness.md", make if ticks or tick_all else None)
 

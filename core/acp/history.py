@@ -1,12 +1,14 @@
 """The sidecar `.collab/history.jsonl`: which contents the documents had at which event (docs/specs/acp.md §6).
 
 A record: `{seq, at, end, log, documents {name: sha256}}`; `end` is the length of the log in bytes after that event,
-`log` the sha256 of those bytes. Contents lie in `.collab/objects/<sha256>`. Nothing here is needed to read a folder:
-a missing or foreign record only means that the content at that time is unknown.
+`log` the sha256 of those bytes. Of protocol.json it holds the digest of what was agreed, the projection left out.
+Contents lie in `.collab/objects/<sha256>`. Nothing here is needed to read a folder: a missing or foreign record only
+means that the content at that time is unknown.
 """
 
 from __future__ import annotations
 
+import json
 import re
 from bisect import bisect_left
 from collections.abc import Mapping, Sequence
@@ -14,13 +16,14 @@ from dataclasses import dataclass
 from typing import Any
 
 from core import journal
-from core.acp.model import Document, Event, Setup, State
+from core.acp.model import PROTOCOL, Document, Event, Setup, State
 from core.acp.reader import HISTORY, OBJECTS, Snapshot, locate, states
 from core.acp.rules import quoted
 from core.files import Root, sha256
 from core.finding import Finding, error, warning
 
 _SHA = re.compile(r"[0-9a-f]{64}")
+_PROJECTION = frozenset({"currentPhase", "proposalOwner", "waitingFor", "updatedAt"})
 
 EDITABLE: Mapping[str, frozenset[str]] = {
     "proposal.md": frozenset({"drafting", "revising"}),
@@ -114,11 +117,7 @@ def edit_findings(snapshot: Snapshot, records: Sequence[Record], root: Root) -> 
         return []
     after = states(snapshot)
     found: list[Finding] = []
-    now = {
-        name: document.sha256
-        for name, document in (*snapshot.documents.items(), *snapshot.deliverables.items())
-        if document.sha256 is not None
-    }
+    now = digests([*snapshot.documents.values(), *snapshot.deliverables.values()], setup.raw)
     previous = records[0]
     # The event at a record's own seq was decided in the phase before it, so the window opens after the earlier one.
     for record in records[1:]:
@@ -150,6 +149,8 @@ def _window(
         phase = window[0].phase if window else "unknown"
         cause = f"{name} changed {span}, in phase {phase}, when nobody may edit it"
         command = f"collab diff --folder {{folder}} --doc {quoted(name)} --since {start.seq}"
+        if name == PROTOCOL:
+            command = "collab show --folder {folder}"
         found.append(warning("edit_out_of_turn", cause, command, name))
     return found
 
@@ -157,6 +158,8 @@ def _window(
 def _may_edit(setup: Setup, name: str, state: State) -> bool:
     if name in EDITABLE:
         return state.phase in EDITABLE[name]
+    if name == PROTOCOL:
+        return state.phase != "reviewing"
     return state.phase in DELIVERABLE_PHASES and not state.frozen
 
 
@@ -177,6 +180,8 @@ def documents_at(records: Sequence[Record], seq: int) -> dict[str, str]:
     return dict(next((record.documents for record in reversed(records) if record.seq == seq), {}))
 
 
-def digests(documents: Sequence[Document]) -> dict[str, str]:
-    """Name to sha256 of those that could be read."""
-    return {item.name: item.sha256 for item in documents if item.sha256 is not None}
+def digests(documents: Sequence[Document], setup: Mapping[str, Any]) -> dict[str, str]:
+    """Name to sha256 of those that could be read, and of what protocol.json says beside the projection."""
+    found = {item.name: item.sha256 for item in documents if item.sha256 is not None}
+    agreed = {key: value for key, value in setup.items() if key not in _PROJECTION}
+    return {**found, PROTOCOL: sha256(json.dumps(agreed, sort_keys=True).encode("ascii"))}

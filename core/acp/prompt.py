@@ -28,7 +28,7 @@ def prompt(snapshot: Snapshot, who: str) -> str:
   collab revise --folder {folder} --as {me} --file PROPOSAL
 - decision_review: record the decisions and answer every open question, then
   collab propose --folder {folder} --as {me} --file DECISIONS
-  collab classify --folder {folder} --as {me} --resolve "QUESTION" --defer "QUESTION :: REASON"
+  collab classify --folder {folder} --as {me} --resolve "QUESTION" --defer "OTHER QUESTION :: REASON"
   collab accept --folder {folder} --as {me} --wait
 - readiness_check: when every gate really holds,
   collab ready --folder {folder} --as {me} --tick-all

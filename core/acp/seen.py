@@ -50,7 +50,7 @@ def remember(state: UserState, snapshot: Snapshot, found: list[Finding]) -> None
         "at": snapshot.events[-1].at,
         "end": snapshot.mark.offset,
         "log": snapshot.mark.digest,
-        "documents": history.digests(list(documents.values())),
+        "documents": history.digests(list(documents.values()), snapshot.setup.raw),
     }
     if state.load(_name(snapshot)) != record:
         state.save(_name(snapshot), record)

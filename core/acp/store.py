@@ -303,7 +303,7 @@ def _settle(root: Root, snapshot: Snapshot, event: Event, line: bytes, after: St
 
 
 def _remember(root: Root, snapshot: Snapshot, event: Event, line: bytes) -> None:
-    log, _ = journal.read_hashed(root, LOG)
+    end, digest = journal.terminated(root, LOG)
     known = [*snapshot.documents.values(), *snapshot.deliverables.values()]
     declared = snapshot.setup.deliverables if snapshot.setup is not None else None
     if declared is not None:
@@ -313,7 +313,8 @@ def _remember(root: Root, snapshot: Snapshot, event: Event, line: bytes) -> None
     for document in known:
         if document.data is not None:
             history.keep(root, document.data)
-    made = history.make(event, log.mark.offset, log.mark.digest, history.digests(known))
+    agreed = snapshot.setup.raw if snapshot.setup is not None else {}
+    made = history.make(event, end, digest, history.digests(known, agreed))
     root.append(HISTORY, journal.encode(made), own_line=True)
 
 

@@ -11,7 +11,7 @@ from typing import Any
 from core import journal
 from core.acp import history
 from core.acp.model import DOCUMENTS, FORBIDDEN_FILES, LOG, PROTOCOL, Event
-from core.acp.reader import HISTORY
+from core.acp.reader import HISTORY, to_document
 from core.acp.store import encode_setup
 from core.clock import Clock, stamp
 from core.files import Root, explain, sha256
@@ -137,8 +137,11 @@ def initialize(
         root.create(".gitattributes", attributes)
         _begin_log(root, line)
         # A document that stood there already is kept, so what is remembered is what is there.
-        found_there = {name: root.read(name).data for name in DOCUMENTS}
-        digests = {name: history.keep(root, data) for name, data in found_there.items() if data is not None}
+        found_there = [to_document(root.read(name)) for name in DOCUMENTS]
+        for document in found_there:
+            if document.data is not None:
+                history.keep(root, document.data)
+        digests = history.digests(found_there, setup)
         record = history.make(Event.read(event), len(line), sha256(line), digests)
         if previous is not None:
             record["previous"] = str(previous)

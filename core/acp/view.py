@@ -43,7 +43,6 @@ VERBS: dict[str, str] = {
     "readiness_passed": "ready",
     "completed": "complete",
     "blocked": "block",
-    "deliverable_frozen": "freeze",
 }
 """The guided verb that writes an event together with its document."""
 
@@ -170,7 +169,7 @@ def _deciding(snapshot: Snapshot, state: State, participant: str, mine: bool) ->
             if participant == state.owner:
                 text = "classify readiness.md questions and clear blockers, then append question_classified again."
                 return _act(text, "question_classified", snapshot, participant)
-            return NextAction(text, "blocked", command_for(snapshot, participant, "blocked"))
+            return NextAction(text, None, None)
         text = "review decisions.md and append decision_accepted only if decisions are explicit."
         return _act(text, "decision_accepted", snapshot, participant)
     return NextAction("wait for remaining participants to accept decisions.", None, None)
@@ -283,6 +282,10 @@ def gates(snapshot: Snapshot) -> list[Gate]:
     made: list[Gate] = []
 
     def add(state: GateState, text: str, where: str = "readiness.md") -> None:
+        problem = snapshot.document(where).problem if where in snapshot.documents else None
+        if problem is not None and problem.code == "content_unknown":
+            # In the past nobody may know what a document said then.
+            state, text = "open", f"unknown then: {text}"
         made.append(Gate(state, text, where))
 
     add("failed" if scan.blocking else "done", _count(scan.blocking, "blocking", "nothing blocking"))

@@ -31,7 +31,7 @@ def item(**fields: object) -> Item:
     """A collaboration in `reviewing` that waits for the reader."""
     made = Item(
         "acp",
-        Path("/work/a talk"),
+        Path("/srv/a talk"),
         "Cache",
         "reviewing",
         "server",
@@ -107,7 +107,7 @@ def test_a_block_waits_for_everybody(me: str | None) -> None:
     blocked = item(phase="blocked", waiting_for=(), last=replace_event(summary="No host"))
     made = wanted(blocked, me)
     assert (made.lane, made.why, made.who) == ("unblock", "No host", "server")
-    assert shlex.split(made.command) == ["collab", "new-round", "--from", "/work/a talk", "--folder", "/work/a talk-2"]
+    assert shlex.split(made.command) == ["collab", "new-round", "--from", "/srv/a talk", "--folder", "/srv/a talk-2"]
     assert acp_item(blocked, "stranger") is None
     assert wanted(item(phase="blocked", last=None), me).why == "no reason given"
 
@@ -122,7 +122,7 @@ def test_a_folder_that_cannot_be_trusted_is_something_to_know(health: str, me: s
     broken = item(health=health, problem=error("log_damaged", "events.jsonl line 3: not UTF-8"))
     made = wanted(broken, me)
     assert (made.lane, made.why, made.cause) == ("know", "events.jsonl line 3: not UTF-8", "invalid:log_damaged")
-    assert shlex.split(made.command) == ["collab", "validate", "--folder", "/work/a talk"]
+    assert shlex.split(made.command) == ["collab", "validate", "--folder", "/srv/a talk"]
     assert wanted(item(health=health), me).why == "the folder cannot be read as it should"
 
 
@@ -154,7 +154,7 @@ NAMES = ["a talk", "it's", '"x"', "`id`", "$(id)", "{folder}", "é\udcff", "x\ny
 
 @pytest.mark.parametrize("name", NAMES)
 def test_every_command_parses(name: str) -> None:
-    path = Path("/work") / name
+    path = Path("/srv") / name
     for one in (item(path=path), item(path=path, phase="blocked"), item(path=path, health="damaged")):
         words = shlex.split(wanted(one, "reader").command)
         assert words[0] == "collab"
@@ -170,7 +170,7 @@ def test_the_id_is_the_thing() -> None:
     assert one == wanted(item(title="Another title", since=None)).id
     others = [
         wanted(item(seq=5)),
-        wanted(item(path=Path("/work/other"))),
+        wanted(item(path=Path("/srv/other"))),
         wanted(item(phase="blocked")),
         wanted(item(health="damaged")),
         wanted(item(health="damaged", problem=error("x", "another damage"))),
@@ -193,14 +193,14 @@ def test_the_json_has_its_keys() -> None:
         "id": wanted(item()).id,
         "kind": "acp",
         "lane": "decide",
-        "path": "/work/a talk",
+        "path": "/srv/a talk",
         "title": "Cache",
         "who": "server",
         "why": "reviewing: reader is waited for, last was proposal_submitted",
         "since": "2026-03-01T09:00:00Z",
         "deadline": None,
         "action": "write a review",
-        "command": "collab review --folder '/work/a talk' --as reader",
+        "command": "collab review --folder '/srv/a talk' --as reader",
     }
     late = replace(wanted(item(since=None)), deadline=START)
     assert (late.as_json()["since"], late.as_json()["deadline"]) == (None, "2026-03-01T09:00:00Z")

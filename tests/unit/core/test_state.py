@@ -21,7 +21,7 @@ def state(tmp_path: Path) -> UserState:
 
 def test_nothing_is_there_until_something_is_kept(state: UserState) -> None:
     assert state.load("identity.json") == {}
-    assert state.identity(Path("/work")) is None
+    assert state.identity(Path("/srv")) is None
     assert not state.folder.exists()
 
 

@@ -12,6 +12,7 @@ import pytest
 
 from core.acp import guided, seen
 from core.acp.check import check
+from core.acp.model import DOCUMENTS
 from core.acp.reader import Snapshot, read
 from core.files import Root, sha256
 from core.finding import Finding
@@ -63,7 +64,7 @@ def test_a_look_remembers_log_and_documents(folder: Path, state: UserState, look
     documents = record["documents"]
     assert isinstance(documents, dict)
     assert documents["proposal.md"] == sha256((folder / "proposal.md").read_bytes())
-    assert len(documents) == 5
+    assert sorted(documents) == sorted([*DOCUMENTS, "protocol.json"])
 
 
 def test_a_look_that_finds_nothing_new_writes_nothing(folder: Path, state: UserState, look: Look) -> None:

@@ -284,7 +284,7 @@ def _sound(item: Finding) -> bool:
     )
 
 
-@settings(max_examples=80)
+@settings(max_examples=50)
 @given(st.dictionaries(st.sampled_from(REQUIRED_FILES), HOSTILE, min_size=1), st.booleans())
 def test_nothing_that_a_folder_holds_raises(
     tmp_path_factory: pytest.TempPathFactory, contents: dict[str, bytes], append: bool

@@ -118,7 +118,8 @@ def test_what_is_missing_before_the_end(at: At, readiness: str, conclusion: str,
 def test_an_open_item_stops_acceptance(at: At) -> None:
     snapshot = at("classified", "- [blocking] A.\n")
     assert view.next_action(snapshot, "server").event == "question_classified"
-    assert view.next_action(snapshot, "reader").event == "blocked"
+    waits = view.next_action(snapshot, "reader")
+    assert (waits.event, waits.command) == (None, None)
 
 
 def test_the_projection_is_never_asked(at: At) -> None:

@@ -120,7 +120,8 @@ def test_show_as_it_was(say: Say, at: At) -> None:
         said = say("show", "--folder", str(folder), "--at", str(seq), "-o", "json")
         assert said.document["state"]["phase"] == phase
         assert said.document["state"]["seq"] == seq
-        assert said.document["gates"] == []
+        ready = next(gate for gate in said.document["gates"] if gate["text"] == "Ready to implement")
+        assert ready["state"] == ("done" if phase == "completed" else "open")
         text = say("show", "--folder", str(folder), "--at", str(seq)).out
         assert f"as it was after seq {seq}\n" in text
     for seq, proposal in proposals.items():
@@ -139,7 +140,38 @@ def test_show_what_is_not_known_any_more(say: Say, at: At) -> None:
     assert "unknown at that time" in say("show", "--folder", str(folder), "--at", "2").out
 
 
+def test_the_gates_of_a_moment_whose_documents_are_unknown_say_so(say: Say, at: At) -> None:
+    folder = at("completed")
+    shutil.rmtree(folder / ".collab")
+    gates = say("show", "--folder", str(folder), "--at", "5", "-o", "json").document["gates"]
+    of_documents = [gate for gate in gates if gate["where"].endswith(".md")]
+    assert of_documents
+    assert all(gate["state"] == "open" and gate["text"].startswith("unknown then: ") for gate in of_documents)
+
+
 # log
+
+
+def test_the_story_of_an_event_has_only_what_led_to_it(say: Say, at: At) -> None:
+    folder = at("completed")
+    whole = say("log", "--folder", str(folder), "-o", "json").document["events"]
+    said = say("log", "--folder", str(folder), "--story", "5", "-o", "json")
+    told = [one["event"]["seq"] for one in said.document["story"]]
+    assert told[-1] == 5
+    assert len(told) < len(whole)
+    assert said.document["events"] == [event for event in whole if event["seq"] in told]
+    revised = said.document["story"][-1]
+    assert revised["event"]["event"] == "proposal_revised"
+    assert revised["changed"] == ["proposal.md"]
+    assert "proposal.md  +" in say("log", "--folder", str(folder), "--story", "5").out
+    shutil.rmtree(folder / ".collab")
+    assert "unknown" in say("log", "--folder", str(folder), "--story", "5").out
+
+
+def test_the_story_of_what_is_not_there_is_refused(say: Say, at: At) -> None:
+    folder = at("completed")
+    assert say("log", "--folder", str(folder), "--story", "99", "-o", "json").codes == ["seq_unknown"]
+    assert say("log", "--folder", str(folder), "--story", "D77", "-o", "json").codes == ["decision_unknown"]
 
 
 @pytest.mark.parametrize("situation", SITUATIONS)
