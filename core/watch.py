@@ -14,10 +14,15 @@ from pathlib import Path
 from typing import Literal
 
 Mode = Literal["live", "polling"]
+_PULSE = 50
+"""Milliseconds after which the notifier lets us think: when to look anyway, and first of all right after arming."""
 
 
 class Watcher:
-    """Yields the paths that changed, or an empty set when it is time to look anyway. Belongs to one thread."""
+    """Yields the paths that changed, or an empty set when it is time to look anyway. Belongs to one thread.
+
+    The first set comes as soon as the folders are watched: what happened before that would go unnoticed.
+    """
 
     def __init__(self, paths: Callable[[], Sequence[Path]], stop: threading.Event, tick: float = 2.0) -> None:
         """`paths` are the folders to watch, asked again at every turn; `stop` ends the iteration."""
@@ -48,24 +53,26 @@ class Watcher:
             return
         from watchfiles import watch
 
-        last = time.monotonic()
+        last, fresh = time.monotonic(), True
         for changes in watch(
             *wanted,
             watch_filter=None,
             debounce=200,
             step=10,
             stop_event=self._stop,
-            rust_timeout=max(50, int(self._tick * 1000)),
+            rust_timeout=_PULSE,
             yield_on_timeout=True,
             raise_interrupt=True,
             recursive=False,
             ignore_permission_denied=True,
         ):
             self.mode = "live"
-            yield frozenset(Path(path) for _, path in changes)
-            now = time.monotonic()
-            if now - last >= self._tick or not changes:
-                last = now
+            due = time.monotonic() - last >= self._tick
+            if changes or due or fresh:
+                fresh = False
+                yield frozenset(Path(path) for _, path in changes)
+            if due:
+                last = time.monotonic()
                 if self._existing() != list(wanted) or _marks(wanted) != marks:
                     return
 

@@ -21,22 +21,30 @@ from tui.legal import (
     appends,
     deliverable,
     document,
+    has_story,
+    in_past,
     log_open,
     may_edit,
     opened,
     participant,
     readable,
     selected,
+    several,
     single,
+    steps,
+    steps_back,
     waiting,
 )
 
 ANYWHERE, INBOX, LIST, FOLDER = "anywhere", "inbox", "collaborations", "collaboration"
+DIFF, STORY = "diff", "story"
 WHERE_WORDS: Mapping[str, str] = {
     ANYWHERE: "everywhere",
     INBOX: "inbox",
     LIST: "collaborations",
     FOLDER: "a collaboration",
+    DIFF: "a diff",
+    STORY: "a story",
 }
 LISTS = frozenset({INBOX, LIST})
 FOOTER = 8
@@ -75,6 +83,8 @@ class Action:
 _ANY = frozenset({ANYWHERE})
 _IN_LISTS = LISTS
 _IN_FOLDER = frozenset({FOLDER})
+_IN_DIFF, _IN_STORY = frozenset({DIFF}), frozenset({STORY})
+_TABS = frozenset({FOLDER, DIFF, STORY})
 
 
 _APPEND = "collab append --folder {folder} --participant {me} --reply-to SEQ --summary TEXT --event"
@@ -123,7 +133,7 @@ ACTIONS: tuple[Action, ...] = (
     ),
     Action("back", "q,escape", "back", "Close this screen and go back.", _ANY, 90, "Go", always),
     Action("who", "w,ctrl+o", "who am I", "Choose which participant you are.", _ANY, 70, "Console", always),
-    Action("theme", "t,ctrl+t", "theme", "Choose dark, light or high contrast.", _ANY, 95, "Console", always),
+    Action("theme", "T,ctrl+t", "theme", "Choose dark, light or high contrast.", _ANY, 95, "Console", always),
     Action("reread", "ctrl+r", "read again", "Look at every file again now.", _ANY, 96, "Console", always),
     Action("palette", ":,ctrl+p", "commands", "Find an action by its name.", _ANY, 97, "Console", always),
     Action("help", "?,f1", "help", "Every key, and what each does here.", _ANY, 99, "Console", always),
@@ -275,8 +285,108 @@ ACTIONS: tuple[Action, ...] = (
         "answered", "o", "what it answers", "Go to the event that this one answers.", _IN_FOLDER, 64, "Look", answers
     ),
     Action("raw", "x", "as written", "Show the document as written, or rendered.", _IN_FOLDER, 65, "Look", document),
-    Action("next-tab", ">", "next tab", "Show the next tab.", _IN_FOLDER, 71, "Look", always),
-    Action("previous-tab", "<", "previous tab", "Show the tab before.", _IN_FOLDER, 72, "Look", always),
+    Action("next-tab", ">", "next tab", "Show the next tab, or document.", _TABS, 71, "Look", always),
+    Action("previous-tab", "<", "previous tab", "Show the tab before, or document.", _TABS, 72, "Look", always),
+    Action(
+        "diff",
+        "d",
+        "diff",
+        "What changed in the documents.",
+        _IN_FOLDER,
+        12,
+        "Look",
+        steps,
+        "collab diff --folder {folder} --since SEQ",
+    ),
+    Action(
+        "story",
+        "s",
+        "story",
+        "What led to this event or decision.",
+        _IN_FOLDER,
+        16,
+        "Look",
+        has_story,
+        "collab log --folder {folder} --story SEQ",
+    ),
+    Action(
+        "step-back",
+        "comma,[",
+        "step back",
+        "Show the folder as it was an event earlier.",
+        _IN_FOLDER,
+        14,
+        "Step",
+        steps_back,
+        "collab show --folder {folder} --at SEQ",
+    ),
+    Action(
+        "step-on",
+        ".,]",
+        "step on",
+        "Show the folder as it was an event later.",
+        _IN_FOLDER,
+        9,
+        "Step",
+        in_past,
+        "collab show --folder {folder} --at SEQ",
+    ),
+    Action(
+        "now",
+        "0",
+        "now",
+        "Return from the past to now.",
+        _IN_FOLDER,
+        1,
+        "Step",
+        in_past,
+        "collab show --folder {folder}",
+    ),
+    Action(
+        "side",
+        "t",
+        "side by side",
+        "Show old and new side by side, or below each other.",
+        _TABS - _IN_FOLDER,
+        3,
+        "Look",
+        always,
+    ),
+    Action(
+        "since",
+        "f",
+        "since",
+        "Choose the moment that is compared with.",
+        _IN_DIFF,
+        1,
+        "Look",
+        always,
+        "collab diff --folder {folder} --since SEQ",
+    ),
+    Action(
+        "until",
+        "u",
+        "until",
+        "Choose the moment up to which is compared.",
+        _IN_DIFF,
+        2,
+        "Look",
+        always,
+        "collab diff --folder {folder} --since SEQ --until SEQ",
+    ),
+    Action("story-on", "right,.,]", "on", "To the next entry of the story.", _IN_STORY, 1, "Step", several),
+    Action("story-back", "left,comma,[", "back in time", "To the entry before.", _IN_STORY, 2, "Step", several),
+    Action(
+        "then",
+        "o",
+        "as it was then",
+        "Show the folder as it was after this entry.",
+        _IN_STORY,
+        4,
+        "Step",
+        always,
+        "collab show --folder {folder} --at SEQ",
+    ),
 )
 
 BY_ID: Mapping[str, Action] = {action.id: action for action in ACTIONS}
@@ -317,7 +427,15 @@ def _function(key: str) -> bool:
     return len(last) > 1 and last[0] == "f" and last[1:].isdigit()
 
 
-_SHOWN = {"escape": "esc", "pagedown": "pgdn", "pageup": "pgup", "question_mark": "?", "colon": ":", "slash": "/"}
+_SHOWN = {
+    "escape": "esc",
+    "comma": ",",
+    "pagedown": "pgdn",
+    "pageup": "pgup",
+    "question_mark": "?",
+    "colon": ":",
+    "slash": "/",
+}
 
 
 def show_key(key: str) -> str:
@@ -361,8 +479,14 @@ def split(keys: Iterable[str]) -> tuple[list[str], list[str]]:
 
 
 def entries(context: Context, keys: Keys) -> list[Entry]:
-    """Every action of this screen, legal or not, in the order of the registry."""
-    return [Entry(action, keys.of(action), action.legal(context)) for action in here(context.screen)]
+    """Every action of this screen, legal or not, in the order of the registry; none that this folder never has."""
+    setup = context.view.setup if context.view is not None else None
+    never = DELIVERABLE_EVENTS if setup is not None and setup.schema < 2 else frozenset()
+    return [
+        Entry(action, keys.of(action), action.legal(context))
+        for action in here(context.screen)
+        if action.event not in never
+    ]
 
 
 def footer(context: Context, keys: Keys, most: int = FOOTER) -> list[Entry]:

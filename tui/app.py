@@ -35,6 +35,7 @@ from tui.actions import ANYWHERE, BY_ID, Action, Keys
 from tui.desk import FolderView
 from tui.forms.drafts import Drafts
 from tui.legal import Reason
+from tui.past import Timelines
 from tui.reading import STALE_AFTER, FolderRead, Listed, Looked, Reading, Said
 from tui.screens.choose import Choice, ChooseScreen
 from tui.screens.collaboration import CollaborationScreen
@@ -46,6 +47,10 @@ from tui.screens.palette import ActionProvider
 from tui.settings import Loaded, Who, config_path, keymap_finding, load, no_colour, state_path
 from tui.terminal import Transitions, colour_environment, kept_title, notice_sequence, title_sequence
 from tui.themes import NAMES, theme_name, themes
+
+
+GROUPS = ("reading", "watching", "act", "past", "changes", "story", "entry")
+"""Groups of threads whose unexpected end is said."""
 
 
 class ConsoleApp(App[int]):
@@ -100,6 +105,7 @@ class ConsoleApp(App[int]):
         self._open: Counter[Path] = Counter()
         self._rung = Transitions()
         self._last_look = monotonic()
+        self.timelines = Timelines()
         self.reading = Reading(self.roots, self.who, self.user_state, clock, self.post_message, tick)
         for theme in themes():
             self.register_theme(theme)
@@ -123,7 +129,7 @@ class ConsoleApp(App[int]):
 
     def on_worker_state_changed(self, event: Worker.StateChanged) -> None:
         """A thread that died is said, and the header turns stale; the screens keep what they show."""
-        if event.state is WorkerState.ERROR and event.worker.group in ("reading", "watching", "act"):
+        if event.state is WorkerState.ERROR and event.worker.group in GROUPS:
             reason = event.worker.error
             cause = f"{event.worker.group} stopped: {type(reason).__name__}: {reason}"
             self.tell(error("internal_error", cause, None, None))
@@ -320,6 +326,8 @@ class ConsoleApp(App[int]):
         """Show a collaboration; another open one makes room."""
         if not await self.to_base():
             return
+        while isinstance(self.screen, ConsoleScreen) and self.screen.OF_FOLDER:
+            await self.pop_screen()
         top = self.screen
         if isinstance(top, CollaborationScreen):
             if top.path != path:
@@ -338,6 +346,7 @@ class ConsoleApp(App[int]):
         if self._open[path] <= 0:
             del self._open[path]
             self.views.pop(path, None)
+            self.timelines.forget(path)
             self.reading.close(path)
 
     async def do_back(self) -> None:
@@ -370,6 +379,7 @@ class ConsoleApp(App[int]):
 
         root = self.roots[0] if self.roots else Path.cwd()
         screen = NewScreen(root, self.who.anywhere(), Drafts(self.user_state), self.clock)
+        self.clear_notifications()
         self.push_screen(screen, self._made)
 
     async def _made(self, path: Path | None) -> None:
@@ -425,7 +435,8 @@ class ConsoleApp(App[int]):
             screen.frame()
 
     def open_form(self, form: Screen[Any]) -> None:
-        """Show a form; what it appends is read at once."""
+        """Show a form; what it appends is read at once. Toasts that have been seen do not cover it."""
+        self.clear_notifications()
         self.push_screen(form, self._appended)
 
     def _appended(self, result: object) -> None:

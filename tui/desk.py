@@ -6,12 +6,13 @@ Plain data without Textual: the event loop only draws it.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field, replace
 from datetime import datetime
 from pathlib import Path
 
-from core.acp.model import Setup, State
+from core.acp.model import Event, Setup, State
 from core.acp.reader import Snapshot, locate
+from core.acp.timeline import Timeline
 from core.acp.view import (
     Gate,
     NextAction,
@@ -27,6 +28,24 @@ from core.finding import Finding
 from tui.settings import Who
 
 
+@dataclass(frozen=True, slots=True)
+class Marked:
+    """What changed in a document: numbers (from 1) of new lines, how many went away, since when."""
+
+    added: tuple[int, ...]
+    removed: int
+    since: str
+
+
+@dataclass(frozen=True, slots=True)
+class Past:
+    """The moment that a view of the past shows: its event, and where that stands among so many."""
+
+    index: int
+    event: Event
+    count: int
+
+
 @dataclass(frozen=True)
 class FolderView:
     """A folder as one person sees it at one moment. `me` is None until they said who they are there."""
@@ -40,6 +59,8 @@ class FolderView:
     editable: tuple[str, ...]
     findings: tuple[Finding, ...]
     at: datetime
+    marks: Mapping[str, Marked] = field(default_factory=dict)
+    past: Past | None = None
 
     @property
     def path(self) -> Path:
@@ -59,7 +80,7 @@ class FolderView:
 
     @property
     def my_turn(self) -> bool:
-        return self.me is not None and self.me in self.state.waiting
+        return self.past is None and self.me is not None and self.me in self.state.waiting
 
     @property
     def title(self) -> str:
@@ -87,4 +108,23 @@ def look(snapshot: Snapshot, who: Who, now: datetime, remembered: Sequence[Findi
         editable(snapshot, me) if me is not None else (),
         tuple(sorted(dict.fromkeys((*snapshot.findings, *remembered)), key=lambda item: item.severity != "error")),
         now,
+    )
+
+
+def look_back(view: FolderView, line: Timeline, index: int) -> FolderView:
+    """The same folder as it was right after the event at `index`: nothing can be done there, nothing is marked."""
+    snapshot = line.at(index)
+    event = line.events[index]
+    found = [locate(item, view.path) for item in (*snapshot.folded.problems, *snapshot.problems)]
+    return replace(
+        view,
+        snapshot=snapshot,
+        next=NextAction("this is the past; 0 returns to now.", None, None),
+        options={},
+        gates=tuple(gates(snapshot)),
+        people=tuple(replace(person, since=None) for person in people(snapshot)),
+        editable=(),
+        findings=tuple(dict.fromkeys(found)),
+        marks={},
+        past=Past(index, event, len(line.events)),
     )

@@ -36,6 +36,7 @@ class Context:
     event: Event | None = None
     log: bool = False
     waiting: int = 0
+    parts: int = 0
 
     @property
     def folder(self) -> Path | None:
@@ -90,6 +91,8 @@ def readable(context: Context) -> Reason | None:
 def participant(context: Context) -> Reason | None:
     """A folder in which this person is somebody."""
     reason = readable(context)
+    if reason is None and context.view is not None and context.view.past is not None:
+        return Reason("this is the past; 0 returns to now")
     if reason is None and context.view is not None and context.view.me is None:
         return Reason("say who you are first (w)")
     return reason
@@ -152,6 +155,40 @@ def answers(context: Context) -> Reason | None:
     if context.event is None:
         return Reason("no event is selected")
     return None if context.event.reply_to is not None else Reason("this event answers none")
+
+
+def steps(context: Context) -> Reason | None:
+    """A log with an event to step to."""
+    reason = readable(context)
+    if reason is None and context.view is not None and not context.view.snapshot.events:
+        return Reason("the log is empty")
+    return reason
+
+
+def steps_back(context: Context) -> Reason | None:
+    """An event before the one that is shown."""
+    reason = steps(context)
+    past = context.view.past if context.view is not None else None
+    return reason or (Reason("this is the first event") if past is not None and past.index == 0 else None)
+
+
+def in_past(context: Context) -> Reason | None:
+    """A folder that is shown as it was."""
+    past = context.view.past if context.view is not None else None
+    return steps(context) or (None if past is not None else Reason("this is now"))
+
+
+def has_story(context: Context) -> Reason | None:
+    """An event under the cursor, or the decisions on the screen."""
+    reason = steps(context)
+    if reason is None and context.event is None and context.document != "decisions.md":
+        return Reason("select an event of the log, or open decisions.md")
+    return reason
+
+
+def several(context: Context) -> Reason | None:
+    """More than one part to choose from."""
+    return None if context.parts > 1 else Reason("there is no other")
 
 
 def log_open(context: Context) -> Reason | None:

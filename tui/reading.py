@@ -11,7 +11,7 @@ import queue
 import threading
 import time
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import datetime
 from pathlib import Path
 from typing import Literal
@@ -33,6 +33,7 @@ from core.state import UserState
 from core.watch import Watcher
 from core.workspace import Item, Place, Summaries, find
 from tui.desk import FolderView, look
+from tui.past import Marks
 from tui.settings import Who, remember
 
 TICK = 1.0
@@ -151,6 +152,7 @@ class Reading:
         self._left: list[Path] = []
         self._readers: dict[Path, FolderReader] = {}
         self._marks: dict[Path, object] = {}
+        self._changed: dict[Path, Marks] = {}
         self._extra: dict[Path, tuple[Path, ...]] = {}
         self._shown: tuple[tuple[Item, ...], tuple[InboxItem, ...], bool] | None = None
         self._scan_cost, self._scanned, self._looked = 0.0, -1e9, -1e9
@@ -254,6 +256,7 @@ class Reading:
                         reader.close()
                     self._extra.pop(path, None)
                     self._marks.pop(path, None)
+                    self._changed.pop(path, None)
                     self._rewatch()
                 case _Changed(paths):
                     everything = everything or not paths
@@ -345,7 +348,11 @@ class Reading:
             if self._marks.get(path) == mark:
                 return
             self._marks[path] = mark
+            changed = self._changed.get(path)
+            if changed is None:
+                changed = self._changed[path] = Marks(seen.recall(self._state, snapshot))
             view = look(snapshot, self._who, self._clock.now(), self._remembered(snapshot))
+            view = replace(view, marks=changed.of(snapshot, view.me))
         except Exception as exc:  # noqa: BLE001 - one bad folder is one finding, never the end of the thread
             cause = f"{path} could not be read: {type(exc).__name__}: {exc}"
             view = look(_nothing(path, error("internal_error", cause, None, str(path))), self._who, self._clock.now())

@@ -21,10 +21,11 @@ def check(path: Path, state: UserState | None = None) -> tuple[Snapshot, list[Fi
     found = list(snapshot.findings)
     try:
         with Root(path) as root:
-            found += remembered(snapshot, root)
+            witnessed = remembered(snapshot, root)
+            found += witnessed
             if state is not None:
                 known = seen.findings(state, snapshot, root)
-                seen.remember(state, snapshot, known)
+                seen.remember(state, snapshot, known, witnessed)
                 found += known
     except Refused:
         # The folder itself is unreadable; the snapshot says so already.

@@ -13,6 +13,7 @@ import re
 from bisect import bisect_left
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from itertools import pairwise
 from typing import Any
 
 from core import journal
@@ -115,9 +116,13 @@ def edit_findings(snapshot: Snapshot, records: Sequence[Record], root: Root) -> 
     setup = snapshot.setup
     if setup is None or not records:
         return []
+    now = digests([*snapshot.documents.values(), *snapshot.deliverables.values()], setup.raw)
+    known = [*(record.documents for record in records), now]
+    if all(new.get(name, was) == was for old, new in pairwise(known) for name, was in old.items()):
+        # Mostly nothing changed, and then no state of a long log needs to be computed.
+        return []
     after = states(snapshot)
     found: list[Finding] = []
-    now = digests([*snapshot.documents.values(), *snapshot.deliverables.values()], setup.raw)
     previous = records[0]
     # The event at a record's own seq was decided in the phase before it, so the window opens after the earlier one.
     for record in records[1:]:

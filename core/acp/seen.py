@@ -6,11 +6,13 @@ longer begins with what was seen is reported until the folder is another one (an
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from core.acp import history
 from core.acp.model import LOG
 from core.acp.reader import Snapshot
 from core.files import Root
-from core.finding import Finding
+from core.finding import Finding, errors
 from core.state import UserState, key
 
 
@@ -37,12 +39,17 @@ def findings(state: UserState, snapshot: Snapshot, root: Root) -> list[Finding]:
     return found or history.edit_findings(snapshot, [known], root)
 
 
-def remember(state: UserState, snapshot: Snapshot, found: list[Finding]) -> None:
-    """Keep what is seen now, unless it contradicts what was seen before: evidence is not overwritten by its forgery."""
-    if snapshot.setup is None or not snapshot.events or found:
+def remember(state: UserState, snapshot: Snapshot, found: Sequence[Finding], doubted: Sequence[Finding] = ()) -> None:
+    """Keep what is seen now, unless it contradicts what was seen before: evidence is not overwritten by its forgery.
+
+    `doubted` is what the sidecar says against the folder: a log or document that is wrong now is no evidence.
+    """
+    if snapshot.setup is None or not snapshot.events or found or errors(doubted):
         return
+    wrong = {item.where for item in doubted}
     seq = snapshot.events[-1].seq
-    documents = {**snapshot.documents, **snapshot.deliverables}
+    documents = [*snapshot.documents.values(), *snapshot.deliverables.values()]
+    digests = history.digests(documents, snapshot.setup.raw)
     record = {
         "created_at": snapshot.setup.created_at,
         "path": str(snapshot.path),
@@ -50,7 +57,7 @@ def remember(state: UserState, snapshot: Snapshot, found: list[Finding]) -> None
         "at": snapshot.events[-1].at,
         "end": snapshot.mark.offset,
         "log": snapshot.mark.digest,
-        "documents": history.digests(list(documents.values()), snapshot.setup.raw),
+        "documents": {name: digest for name, digest in digests.items() if name not in wrong},
     }
     if state.load(_name(snapshot)) != record:
         state.save(_name(snapshot), record)

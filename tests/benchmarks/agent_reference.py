@@ -22,7 +22,9 @@ def script(name: str, *words: str) -> str:
 
 def append(event: str, doc: str) -> None:
     last = (place / "events.jsonl").read_text().splitlines()[-1]
-    script("append_event", "--event", event, "--summary", "Done", "--doc", doc, "--reply-to", str(json.loads(last)["seq"]))
+    script(
+        "append_event", "--event", event, "--summary", "Done", "--doc", doc, "--reply-to", str(json.loads(last)["seq"])
+    )
 
 
 def tick() -> None:

@@ -8,11 +8,13 @@ import os
 import subprocess
 import sys
 import time
+from functools import partial
 from pathlib import Path
 from types import ModuleType
 
-from core.acp.check import check
 from harness import COLLAB, PYTHON, Row, Samples, init, reference, run, scratch, timed
+
+from core.acp.check import check
 
 TURNS = (("server", "proposal_submitted"), ("reader", "review_submitted"))
 
@@ -38,9 +40,9 @@ def append_row() -> Row:
         for turn in range(60):
             who, event = TURNS[turn % 2]
             measured = turn >= 30
-            mine = timed(lambda: run(*ours_append(folder / "a", who, event, seq)))
+            mine = timed(partial(run, *ours_append(folder / "a", who, event, seq)))
             if scripts is not None:
-                other = timed(lambda: run(*theirs_append(scripts, folder / "b", who, event, seq)))
+                other = timed(partial(run, *theirs_append(scripts, folder / "b", who, event, seq)))
                 if measured:
                     theirs.add(other)
                     ratios.add(mine / other)
@@ -166,7 +168,8 @@ def big_folder(folder: Path, count: int) -> Path:
 
 def _load(scripts: Path) -> ModuleType:
     spec = importlib.util.spec_from_file_location("_acp", scripts / "_acp.py")
-    assert spec is not None and spec.loader is not None
+    assert spec is not None
+    assert spec.loader is not None
     module = importlib.util.module_from_spec(spec)
     sys.modules["_acp"] = module
     spec.loader.exec_module(module)
@@ -184,11 +187,11 @@ def validate_rows() -> list[Row]:
             place = big_folder(folder / str(count), count)
             ours, theirs, ratios = Samples(), Samples(), Samples(unit="×")
             for turn in range(9):
-                mine = timed(lambda: check(place))
+                mine = timed(partial(check, place))
                 if turn:
                     ours.add(mine)
                 if module is not None:
-                    other = timed(lambda: module.validate_folder(place))
+                    other = timed(partial(module.validate_folder, place))
                     if turn:
                         theirs.add(other)
                         ratios.add(mine / other)
@@ -203,7 +206,16 @@ def validate_rows() -> list[Row]:
     mine = growth["ours"][1] / growth["ours"][0]
     if growth["theirs"]:
         other = growth["theirs"][1] / growth["theirs"][0]
-        row = Row("… growth from 5,000 to 10,000", f"× {mine:.2f}", f"× {other:.2f}", f"{mine / other:.2f}", "no faster", mine <= other * 1.15)
+        row = Row(
+            "… growth from 5,000 to 10,000",
+            f"× {mine:.2f}",
+            f"× {other:.2f}",
+            f"{mine / other:.2f}",
+            "no faster",
+            mine <= other * 1.15,
+        )
     else:
-        row = Row("… growth from 5,000 to 10,000", f"× {mine:.2f}", "ACP_REFERENCE_V1 is not set", "–", "no faster", None)
+        row = Row(
+            "… growth from 5,000 to 10,000", f"× {mine:.2f}", "ACP_REFERENCE_V1 is not set", "–", "no faster", None
+        )
     return [*found, row]

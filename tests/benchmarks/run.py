@@ -1,8 +1,8 @@
 """The benchmark command: one table, each row beside its baseline in the same run.
 
-    .venv/bin/python tests/benchmarks/run.py              every row
-    .venv/bin/python tests/benchmarks/run.py --row append one row (or several)
-    .venv/bin/python tests/benchmarks/run.py --row validate --profile   where its time goes
+.venv/bin/python tests/benchmarks/run.py              every row
+.venv/bin/python tests/benchmarks/run.py --row append one row (or several)
+.venv/bin/python tests/benchmarks/run.py --row validate --profile   where its time goes
 """
 
 from __future__ import annotations
@@ -42,7 +42,9 @@ def table(rows: Sequence[Row]) -> str:
 
 def machine() -> str:
     model = next((line.split(":", 1)[1].strip() for line in _cpuinfo() if line.startswith("model name")), "")
-    return f"{os.cpu_count()} cores {model or platform.machine()}, Python {platform.python_version()}, {platform.system()}"
+    return (
+        f"{os.cpu_count()} cores {model or platform.machine()}, Python {platform.python_version()}, {platform.system()}"
+    )
 
 
 def _cpuinfo() -> list[str]:

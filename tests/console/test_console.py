@@ -55,6 +55,9 @@ async def test_every_action_is_reached_by_key_by_palette_and_by_verb(
                     ":": "colon",
                     "<": "less_than_sign",
                     ">": "greater_than_sign",
+                    ".": "full_stop",
+                    "[": "left_square_bracket",
+                    "]": "right_square_bracket",
                 }
                 active = bound[name.get(key, key)]
                 assert action.own or active.binding.action == f"app.act('{action.id}')", (key, active.binding.action)
@@ -196,7 +199,7 @@ async def test_themes_are_chosen_by_key(make_folder: Any, console: Any, until: A
         await until(pilot, lambda: app.complete)
         assert app.theme == theme_name("light")
         assert not app.current_theme.dark
-        await pilot.press("t", "down", "enter")
+        await pilot.press("T", "down", "enter")
         assert app.theme == theme_name("high-contrast")
 
 

@@ -11,12 +11,14 @@ import sys
 import tempfile
 import threading
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from io import StringIO
+from itertools import chain
 from pathlib import Path
 from typing import Any
 
 from core.acp import reader, view
+from core.files import explain
 from core.finding import Refused, error
 from core.watch import Watcher
 
@@ -63,15 +65,22 @@ def _run(args: argparse.Namespace, out: Out) -> int:
 
 @contextmanager
 def _workspace(folder: Path | None) -> Iterator[Path]:
-    if folder is None:
-        with tempfile.TemporaryDirectory(prefix="collab-demo-", ignore_cleanup_errors=True) as made:
-            yield Path(made)
-        return
-    if folder.exists() and any(folder.iterdir()):
-        cause = f"{folder} is not empty; the demo makes its workspace in a folder of its own"
-        raise Refused(error("folder_not_empty", cause, "collab demo", "--folder"))
-    folder.mkdir(parents=True, exist_ok=True)
-    yield folder
+    with ExitStack() as stack:
+        yield _made(folder, stack)
+
+
+def _made(folder: Path | None, stack: ExitStack) -> Path:
+    try:
+        if folder is None:
+            temporary = tempfile.TemporaryDirectory(prefix="collab-demo-", ignore_cleanup_errors=True)
+            return Path(stack.enter_context(temporary))
+        if folder.exists() and any(folder.iterdir()):
+            cause = f"{folder} is not empty; the demo makes its workspace in a folder of its own"
+            raise Refused(error("folder_not_empty", cause, "collab demo", "--folder"))
+        folder.mkdir(parents=True, exist_ok=True)
+    except OSError as exc:
+        raise Refused(explain(exc, str(folder or "a temporary folder"))) from None
+    return folder
 
 
 class Actor:
@@ -208,7 +217,7 @@ def _participate(args: argparse.Namespace) -> int:
     pace = random.Random(f"{args.act_as}-{args.sample}")  # noqa: S311 - a pace, not a secret
     actor = Actor(args.folder, args.act_as, sample)
     fails = 0
-    for _ in Watcher(lambda: [args.folder], stop):
+    for _ in chain([frozenset[Path]()], Watcher(lambda: [args.folder], stop)):
         while not stop.is_set():
             state = reader.read(args.folder).state
             if state.terminal:

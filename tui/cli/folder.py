@@ -5,15 +5,14 @@ from __future__ import annotations
 import argparse
 import difflib
 import json
-import shlex
 from pathlib import Path
 from typing import Any
 
-from core.acp import history, reader, rounds, store, view
+from core.acp import reader, rounds, store, story, timeline, view
 from core.acp.model import DOCUMENTS, Event
-from core.acp.reader import Snapshot, locate, states
+from core.acp.reader import Snapshot, locate
+from core.acp.timeline import Timeline
 from core.clock import SYSTEM, duration, parse
-from core.files import Root
 from core.finding import Finding, Refused, error, warning
 from core.sanitize import clip
 
@@ -41,40 +40,26 @@ def _show_arguments(parser: Parser) -> None:
     parser.add_argument("--at", type=int, metavar="SEQ", help="as it was right after this event")
 
 
-def _at(snapshot: Snapshot, seq: int) -> int:
-    """Index of the event with this seq. Raises Refused."""
-    for index, event in enumerate(snapshot.events):
-        if event.seq == seq:
-            return index
-    last = snapshot.last()
-    cause = f"there is no seq {seq}; the log ends at seq {last.seq if last is not None else 0}"
-    command = f"collab log --folder {shlex.quote(str(snapshot.path))}"
-    raise Refused(error("seq_unknown", cause, command, "--at"))
-
-
-def _contents(snapshot: Snapshot, seq: int) -> dict[str, tuple[str, bytes | None]]:
-    """Digest and, where it is kept, content of each document right after `seq`; empty when nothing is known."""
-    with Root(snapshot.path) as root:
-        known = history.documents_at(history.load(root), seq)
-        made = {}
-        for name, digest in known.items():
-            now = snapshot.document(name)
-            data = now.data if now.sha256 == digest else history.content(root, digest)
-            made[name] = (digest, data)
-        return made
+def _contents(line: Timeline, seq: int) -> dict[str, tuple[str | None, bytes | None]]:
+    """Digest and, where it is kept, content of each document right after `seq`. Raises Refused."""
+    index = line.index_of(seq)
+    digests = line.digests(index) or {}
+    return {name: (digests.get(name), one.data) for name, one in line.documents(index).items()}
 
 
 def _show(args: argparse.Namespace, out: Out) -> int:
     snapshot = reader.require(args.folder)
     setup = snapshot.setup
     assert setup is not None  # noqa: S101 - require() raises otherwise; this tells the type checker
-    state, past = snapshot.state, None
+    past = None
     if args.at is not None:
-        state = states(snapshot)[_at(snapshot, args.at)]
-        past = _contents(snapshot, args.at)
+        moments = Timeline(snapshot)
+        past = _contents(moments, args.at)
+        snapshot = moments.at(moments.index_of(args.at))
+    state = snapshot.state
     if args.doc is not None:
         return _show_document(args, snapshot, past, out)
-    out.notes(locate(item, args.folder) for item in snapshot.problems)
+    out.notes(locate(item, args.folder) for item in (snapshot.problems if past is None else ()))
     out.line(setup.objective)
     out.line(f"folder: {args.folder}")
     if args.at is not None:
@@ -87,7 +72,7 @@ def _show(args: argparse.Namespace, out: Out) -> int:
     for path in before:
         out.line(f"previous round: {path}")
     documents = _document_lines(snapshot, past, out)
-    made = view.gates(snapshot) if args.at is None else []
+    made = view.gates(snapshot)
     if made:
         out.line()
         out.line("gates:")
@@ -111,7 +96,7 @@ def _show(args: argparse.Namespace, out: Out) -> int:
 
 
 def _document_lines(
-    snapshot: Snapshot, past: dict[str, tuple[str, bytes | None]] | None, out: Out
+    snapshot: Snapshot, past: dict[str, tuple[str | None, bytes | None]] | None, out: Out
 ) -> dict[str, dict[str, Any] | None]:
     out.line()
     out.line("documents:")
@@ -125,7 +110,8 @@ def _document_lines(
             digest, size = document.sha256, len(document.data) if document.data is not None else None
         if digest is None:
             document = snapshot.document(name)
-            unknown = "unknown at that time" if past is not None else document.problem and document.problem.cause
+            lost = past is not None and timeline.is_unknown(document)
+            unknown = "unknown at that time" if lost else document.problem and document.problem.cause
             out.line(f"  {name:<16} {unknown}")
             made[name] = None
         else:
@@ -144,7 +130,7 @@ def _known(snapshot: Snapshot, name: str) -> None:
 
 
 def _show_document(
-    args: argparse.Namespace, snapshot: Snapshot, past: dict[str, tuple[str, bytes | None]] | None, out: Out
+    args: argparse.Namespace, snapshot: Snapshot, past: dict[str, tuple[str | None, bytes | None]] | None, out: Out
 ) -> int:
     name: str = args.doc
     _known(snapshot, name)
@@ -156,8 +142,9 @@ def _show_document(
     else:
         known_digest, data = past.get(name, (None, None))
         if data is None:
-            cause = f"the content of {name} at seq {args.at} is unknown: that event was not written by this tool"
-            raise Refused(error("content_unknown", cause, None, name))
+            problem = snapshot.document(name).problem
+            assert problem is not None  # noqa: S101 - a document without data says why
+            raise Refused(error(problem.code, problem.cause, None, name))
         text, digest, size = data.decode("utf-8", "replace"), known_digest, len(data)
     out.block(text)
     out.put(name=name, text=text, sha256=digest, bytes=size)
@@ -167,9 +154,14 @@ def _show_document(
 def _log_arguments(parser: Parser) -> None:
     folder_argument(parser)
     parser.add_argument("--from-seq", type=int, default=1, help="begin at this seq")
+    parser.add_argument(
+        "--story", metavar="SEQ", help="only what led to this event, or to a decision (D1, or how its text begins)"
+    )
 
 
 def _log(args: argparse.Namespace, out: Out) -> int:
+    if args.story is not None:
+        return _story(args, out)
     snapshot = reader.require(args.folder, documents=False)
     out.notes(locate(item, args.folder) for item in snapshot.problems)
     shown = [event for event in snapshot.events if (event.seq or 0) >= args.from_seq]
@@ -178,6 +170,25 @@ def _log(args: argparse.Namespace, out: Out) -> int:
     for event in shown:
         out.line(log_line(event, width, min(who, 16)))
     out.put(events=[dict(event.raw) for event in shown])
+    return DONE
+
+
+def _story(args: argparse.Namespace, out: Out) -> int:
+    """Only what led to an event or a decision: each event, and below it the documents that it changed."""
+    snapshot = reader.require(args.folder)
+    moments = Timeline(snapshot)
+    wanted: str = args.story
+    told = story.of(moments, int(wanted) if wanted.isdecimal() and len(wanted) < 16 else wanted)
+    width = max(len(str(one.event.seq)) for one in told)
+    who = max(len(one.event.actor or "?") for one in told)
+    made = []
+    for one in told:
+        out.line(log_line(one.event, width, min(who, 16)))
+        for text in story.change_lines(moments, one):
+            out.line(f"{'':>{width}}  {text}")
+        changed = None if one.changes is None else [change.name for change in one.changes]
+        made.append({"event": dict(one.event.raw), "changed": changed})
+    out.put(story=made, events=[dict(one.event.raw) for one in told])
     return DONE
 
 
@@ -221,14 +232,13 @@ def _diff(args: argparse.Namespace, out: Out) -> int:
         since = mine.seq
     if since is None:
         raise Refused(error("usage_wrong", "say since when: --since SEQ or --since-my-review", None, "--since"))
-    _at(snapshot, since)
-    old = _contents(snapshot, since)
+    moments = Timeline(snapshot)
+    old = _contents(moments, since)
     if args.until is not None:
-        _at(snapshot, args.until)
-        new = _contents(snapshot, args.until)
+        new = _contents(moments, args.until)
     else:
         everything = [*snapshot.documents.values(), *snapshot.deliverables.values()]
-        new = {one.name: (one.sha256 or "", one.data) for one in everything if one.data is not None}
+        new = {one.name: (one.sha256, one.data) for one in everything if one.data is not None}
     names = args.doc or [*DOCUMENTS, *snapshot.deliverables]
     hunks: list[dict[str, Any]] = []
     unknown: list[Finding] = []
@@ -247,14 +257,14 @@ def _diff(args: argparse.Namespace, out: Out) -> int:
 
 def _document_diff(
     name: str,
-    old: tuple[str, bytes | None] | None,
-    new: tuple[str, bytes | None] | None,
+    old: tuple[str | None, bytes | None] | None,
+    new: tuple[str | None, bytes | None] | None,
     since: int,
     until: int | None,
     unknown: list[Finding],
     out: Out,
 ) -> list[dict[str, Any]]:
-    if old is not None and new is not None and old[0] == new[0]:
+    if old is not None and new is not None and old[0] is not None and old[0] == new[0]:
         return []
     if old is None or old[1] is None or new is None or new[1] is None:
         when = since if old is None or old[1] is None else until

@@ -16,7 +16,7 @@ from tui.widgets.glyphs import palette
 
 @dataclass(frozen=True, slots=True)
 class Button:
-    """A key, what it does, and the screen's action that a click runs."""
+    """A key, what it does, and the screen's action that a click runs. A greyed one asks the action too, as its key does."""
 
     key: str
     label: str
@@ -67,8 +67,7 @@ class Bar(Widget):
             made.append(button.key, key)
             label = colours.muted if not button.enabled else colours.strong if at == 0 else colours.text
             made.append(f" {button.label}", label)
-            if button.enabled:
-                self._places.append((start, made.cell_len, button.action))
+            self._places.append((start, made.cell_len, button.action))
         note = inert(self._note)
         room = self.content_size.width - made.cell_len - 3
         if note and room > 8:

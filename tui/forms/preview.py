@@ -120,6 +120,8 @@ class PreviewScreen(ModalScreen[Result]):
             yield Bar()
 
     def on_mount(self) -> None:
+        # Nothing covers what is about to be written.
+        self.app.clear_notifications()
         self.query_one(ReceiptView).focus()
         if self.plan is not None:
             self._show(Receipt(self.plan, self.act.command_line(self.plan)))

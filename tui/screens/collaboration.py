@@ -20,10 +20,11 @@ from tui.desk import FolderView
 from tui.editing import edit
 from tui.legal import Context
 from tui.screens.find import FindBar
-from tui.screens.frame import ActionBar, ConsoleScreen, bindings, home
+from tui.screens.frame import ActionBar, bindings, home
 from tui.screens.panes import DeliverablesPane, FindingsPane, Panels, Summary, next_of, place_of
+from tui.screens.stepping import PastBar, Stepping
 from tui.screens.tabs import Tab, TabStrip
-from tui.widgets.document import DocumentView
+from tui.widgets.document import Changes, DocumentView
 from tui.widgets.glyphs import State, glyphs, palette
 from tui.widgets.lines import LineView
 from tui.widgets.log import LogView
@@ -60,7 +61,7 @@ def _widget_id(name: str) -> str:
     return f"doc-{name.removesuffix('.md')}"
 
 
-class CollaborationScreen(ConsoleScreen):
+class CollaborationScreen(Stepping):
     """A folder, live. Everything that it shows comes from one `FolderView`."""
 
     WHERE = FOLDER
@@ -69,7 +70,6 @@ class CollaborationScreen(ConsoleScreen):
     def __init__(self, path: Path) -> None:
         super().__init__()
         self.path = path
-        self.view: FolderView | None = None
         self._tab = "proposal.md"
         self._ticks = 0
         self._logs_shown: dict[str, object] = {}
@@ -78,6 +78,7 @@ class CollaborationScreen(ConsoleScreen):
     def body(self) -> ComposeResult:
         yield PhaseRail(id="phases")
         yield Static(Content(""), id="banner")
+        yield PastBar()
         yield TabStrip()
         yield Summary()
         with Horizontal(id="work"):
@@ -131,7 +132,7 @@ class CollaborationScreen(ConsoleScreen):
     def _event(self) -> Event | None:
         if not self.is_mounted or self.view is None:
             return None
-        return self.query_one("#whole-log" if self._tab == LOG else "#strip", LogView).selected
+        return self._log().selected
 
     @property
     def document_name(self) -> str | None:
@@ -153,7 +154,32 @@ class CollaborationScreen(ConsoleScreen):
         """The folder as it is now."""
         if not self.is_mounted:
             return
-        first, self.view = self.view is None, view
+        first = self.view is None
+        if self.moved_on(view):
+            self._draw(view, first)
+
+    def redraw(self) -> None:
+        if self.view is not None and self.is_mounted:
+            self._draw(self.view, False)
+            self._to_moment()
+
+    def at_cursor(self) -> int | None:
+        return self._log().index
+
+    def _log(self) -> LogView:
+        return self.query_one("#whole-log" if self._tab == LOG else "#strip", LogView)
+
+    def _to_moment(self) -> None:
+        """The cursor of the log goes along with the steps."""
+        log, view = self._log(), self.view
+        if view is not None and view.past is not None:
+            log.move_to_event(view.past.index)
+        else:
+            log.follow()
+
+    def _draw(self, view: FolderView, first: bool) -> None:
+        app = self.console_app
+        self.query_one(PastBar).show(view.past, app.keys.shown(BY_ID["now"]))
         state = State.MINE if view.my_turn else State.WAITING if view.state.waiting else State.LIVE
         self.query_one(PhaseRail).show(phase_path(view.state), state)
         self._show_banner(view)
@@ -161,7 +187,6 @@ class CollaborationScreen(ConsoleScreen):
             self._tab = self._first_tab(view)
         if self._tab not in self._tab_ids():
             self._tab = "proposal.md"
-        self.query_one(FindingsPane).show(view.findings)
         self._show_tabs()
         self._show_pane(focus=first)
         self._show_panels()
@@ -202,7 +227,7 @@ class CollaborationScreen(ConsoleScreen):
             elif name == DELIVERABLES:
                 made.append(Tab(name, "Deliverables", "Deliv"))
             elif name == LOG:
-                made.append(Tab(name, "Log", "Log", str(len(view.snapshot.events))))
+                made.append(Tab(name, "Log", "Log", str(len((self.now or view).snapshot.events))))
             elif name == FINDINGS:
                 mark = str(len(view.findings)) if view.findings else ""
                 made.append(Tab(name, "Findings", "Find", mark, "failed" if errors else "warn"))
@@ -217,11 +242,19 @@ class CollaborationScreen(ConsoleScreen):
             return
         if self._tab in NAMES:
             pane = self.query_one(f"#{_widget_id(self._tab)}", DocumentView)
-            pane.show(view.snapshot.document(self._tab), empty=EMPTY[self._tab])
+            mark = view.marks.get(self._tab)
+            changes = Changes(mark.added, mark.removed, mark.since) if mark is not None else None
+            hint = "" if view.past is not None else EMPTY[self._tab]
+            pane.show(view.snapshot.document(self._tab), changes, hint)
             pane.border_title = Text(self._tab)
-            pane.border_subtitle = Text("e edit" if self._tab in view.editable else "")
+            title = pane.changes_title
+            if title.plain and self._tab in view.editable:
+                title = Text.assemble(title, (f" {glyphs(self.app).dot} ", palette(self.app).muted))
+            pane.border_subtitle = Text.assemble(title, "e edit" if self._tab in view.editable else "")
         elif self._tab == DELIVERABLES:
             self.query_one(DeliverablesPane).show(view)
+        elif self._tab == FINDINGS:
+            self.query_one(FindingsPane).show(view.findings)
         self._show_log("whole-log" if self._tab == LOG else "strip", view)
         name = _widget_id(self._tab) if self._tab in NAMES else self._tab
         switcher = self.query_one(ContentSwitcher)
@@ -233,10 +266,11 @@ class CollaborationScreen(ConsoleScreen):
 
     def _show_log(self, name: str, view: FolderView) -> None:
         """Fill the log that can be seen; a long one is not laid out twice."""
-        shown = (view.snapshot.mark, view.snapshot.pending, view.findings)
+        now = self.now or view
+        shown = (now.snapshot.mark, now.snapshot.pending, now.findings)
         if self._logs_shown.get(name) != shown:
             self._logs_shown[name] = shown
-            self.query_one(f"#{name}", LogView).show(view.snapshot.events, view.findings)
+            self.query_one(f"#{name}", LogView).show(now.snapshot.events, now.findings)
 
     def _focus_pane(self) -> None:
         if self.query_one(FindBar).is_open:
@@ -362,8 +396,7 @@ class CollaborationScreen(ConsoleScreen):
         event = self._event()
         if event is None or event.reply_to is None:
             return
-        log = self.query_one("#whole-log" if self._tab == LOG else "#strip", LogView)
-        if not log.select(event.reply_to):
+        if not self._log().select(event.reply_to):
             self.console_app.notify(f"seq {event.reply_to} is not in the log that is shown")
 
     @on(RowList.RowChosen, "#finding-rows")
@@ -448,6 +481,24 @@ class CollaborationScreen(ConsoleScreen):
             bar.action_close()
             return None
         return self.console_app.do_back()
+
+    # Changes and stories.
+
+    def do_diff(self) -> None:
+        from tui.screens.changes import DiffScreen
+
+        if self.now is not None:
+            until = self.past.past.index if self.past is not None and self.past.past is not None else None
+            self.app.push_screen(DiffScreen(self.now, self.document_name, until))
+
+    def do_story(self) -> None:
+        from tui.screens.story import open_story
+
+        event = self._event()
+        if self.now is not None and self._tab == "decisions.md":
+            open_story(self.console_app, self.now, self.query_one("#doc-decisions", DocumentView).document, event)
+        elif self.now is not None and event is not None:
+            open_story(self.console_app, self.now, None, event)
 
     # Acts.
 

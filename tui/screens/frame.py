@@ -137,6 +137,9 @@ class ConsoleScreen(Screen[None]):
     """A screen with header, body and footer. `WHERE` names it in the registry."""
 
     WHERE: ClassVar[str] = ANYWHERE
+    OF_FOLDER: ClassVar[bool] = False
+    """Whether it lies above the screen of a folder and goes with it."""
+
     HORIZONTAL_BREAKPOINTS = [(0, "-narrow"), (72, "-medium"), (108, "-wide")]
     VERTICAL_BREAKPOINTS = [(0, "-short"), (20, "-normal"), (32, "-tall")]
 

@@ -248,8 +248,21 @@ class NewPreview(ModalScreen[Path | None]):
             yield Bar()
 
     def on_mount(self) -> None:
+        # Nothing covers what is about to be written.
+        self.app.clear_notifications()
         self.query_one(LineView).focus()
+        self._listen()
+
+    @property
+    def deaf(self) -> bool:
+        """Whether this preview is too new to listen to keys."""
+        return self._monotonic() - self._since < DEAF
+
+    def _listen(self) -> None:
+        """The buttons are greyed as long as keys are ignored."""
         self._frame()
+        if self.deaf and self.is_attached:
+            self.set_timer(DEAF, self._listen)
 
     def on_resize(self) -> None:
         self.call_after_refresh(self._lay)
@@ -281,11 +294,12 @@ class NewPreview(ModalScreen[Path | None]):
         return made
 
     def _frame(self) -> None:
-        buttons = (Button("Enter", "create", "create", not self._busy), Button("Esc", "back", "back", not self._busy))
+        ready = not self._busy and not self.deaf
+        buttons = (Button("Enter", "create", "create", ready), Button("Esc", "back", "back", ready))
         self.query_one(Bar).show(buttons, "writing" if self._busy else "")
 
     def action_create(self) -> None:
-        if self._busy or self._monotonic() - self._since < DEAF:
+        if self._busy or self.deaf:
             return
         self._busy = True
         self._frame()
@@ -309,7 +323,7 @@ class NewPreview(ModalScreen[Path | None]):
             self.dismiss(self._plan.path)
 
     def action_back(self) -> None:
-        if not self._busy:
+        if not self._busy and not self.deaf:
             self.dismiss(None)
 
     def on_bar_pressed(self, message: Bar.Pressed) -> None:

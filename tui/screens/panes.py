@@ -24,7 +24,7 @@ from tui.desk import FolderView
 from tui.widgets.document import DocumentView
 from tui.widgets.glyphs import State, glyphs, palette
 from tui.widgets.panels import GatesPanel, NextPanel, WaitingPanel
-from tui.widgets.rows import Cell, Column, Row, RowList
+from tui.widgets.rows import Cell, Column, Heading, Row, RowList
 from tui.widgets.text import fit_str
 
 _PLACE = re.compile(r"^(?P<file>[^#]+)#line (?P<line>\d+)$")
@@ -34,6 +34,10 @@ def place_of(where: str | None) -> tuple[str, int | None]:
     """(file, line) of a finding's `where`; an empty file when it names none."""
     found = _PLACE.match(where or "")
     return (found["file"], int(found["line"])) if found and len(found["line"]) < 10 else (where or "", None)
+
+
+MANY = 2000
+"""Findings that are listed; a folder with more of them has one cause for most."""
 
 
 class Panels(VerticalScroll):
@@ -126,12 +130,14 @@ class FindingsPane(Vertical):
         if tuple(findings) == self._findings and findings:
             return
         self._findings = tuple(findings)
-        rows = []
-        for index, one in enumerate(self._findings):
+        rows: list[Row | Heading] = []
+        for index, one in enumerate(self._findings[:MANY]):
             state = State.FAILED if one.severity == "error" else State.WARN
             cells = (Cell(one.severity, state), Cell(one.cause), Cell(one.where or "", role="muted"))
             rows.append(Row(str(index), (*cells, Cell(one.code, role="muted"))))
-        self.query_one(RowList).set_rows(rows)
+        left = len(self._findings) - MANY
+        more = [Heading(f"and {left} more; collab validate lists every one")] if left > 0 else []
+        self.query_one(RowList).set_rows([*rows, *more])
         self._detail()
 
     @property

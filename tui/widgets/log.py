@@ -77,11 +77,12 @@ def describe(event: Event, findings: Sequence[Finding] = ()) -> list[str]:
     """Everything about an event, a field a line, inert: absolute time, document, what others added, findings."""
     raw: Mapping[str, Any] = event.raw
     lines = [f"seq {_value(raw.get('seq'))} · line {event.line}" if event.line else f"seq {_value(raw.get('seq'))}"]
+    # What is read most comes first: there may be room for a few lines only.
     for key, label in (
         ("event", "event"),
+        ("summary", "summary"),
         ("from", "from"),
         ("at", "at"),
-        ("summary", "summary"),
         ("doc", "document"),
         ("reply_to", "replies to"),
         ("role", "role"),
@@ -282,6 +283,21 @@ class LogView(LineView):
                 return True
         return False
 
+    @property
+    def index(self) -> int | None:
+        """Where the current event stands among the events of the log, however they are filtered."""
+        event = self.selected
+        if event is None:
+            return None
+        if not self.filtered and self.cursor < len(self._events) and self._events[self.cursor] is event:
+            return self.cursor
+        return next((at for at, one in enumerate(self._events) if one is event), None)
+
+    def move_to_event(self, index: int) -> None:
+        """Stand on an event by where it stands among the events; not when a filter hides it."""
+        if 0 <= index < len(self._events):
+            self.move_to_id(str(self._events[index].line or self._events[index].seq))
+
     def details(self) -> list[str]:
         """Everything about the current row, a field a line."""
         entry = self.entry
@@ -313,8 +329,10 @@ class LogView(LineView):
 
     def index_of(self, id: str) -> int | None:
         # Mostly the row stands where it stood: look there before looking everywhere.
-        if 0 <= self.cursor < self.line_count and self.id_at(self.cursor) == id:
-            return self.cursor
+        near = (self.cursor, self.cursor - 1, self.cursor + 1, int(id) - 1 if id.isdecimal() else -1)
+        for at in near:
+            if 0 <= at < self.line_count and self.id_at(at) == id:
+                return at
         return next((index for index in range(self.line_count) if self.id_at(index) == id), None)
 
     def selectable(self, index: int) -> bool:

@@ -384,7 +384,7 @@ def test_a_last_line_longer_than_the_tail(talk: Path) -> None:
     big(talk)
     append(talk, line(2000, summary="x" * 100_000))
     item = summary(talk)
-    assert (item.health, item.phase, item.last) == ("ok", "decision_review", None)
+    assert (item.health, item.phase, item.seq) == ("ok", "decision_review", 2000)
 
 
 def test_what_just_fits_is_read_whole(talk: Path) -> None:

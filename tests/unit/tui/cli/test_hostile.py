@@ -30,7 +30,7 @@ EVIL = {
     "markup": "[bold]x[/] [/nope [@click=app.quit]y[/]",
     "a shell": "$(touch pwned) `id` ; rm -rf / '\" \\",
     "a format": "{folder} {participant} {0} %s %(x)s",
-    "a long text": "x" * 20_000,
+    "a long text": "x" * 8_000,
 }
 
 

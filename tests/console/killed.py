@@ -1,0 +1,25 @@
+"""The console, ended by SIGKILL at its n-th write after a file named ARMED is there: `killed.py ARMED N ARGV…`."""
+
+from __future__ import annotations
+
+import os
+import signal
+import sys
+
+from core.files import set_fault
+from tui.cli import main
+
+left = int(sys.argv[2])
+
+
+def hook(operation: str, name: str) -> None:
+    """Count what is written once the test says so."""
+    global left
+    if os.path.exists(sys.argv[1]):
+        left -= 1
+        if left == 0:
+            os.kill(os.getpid(), signal.SIGKILL)
+
+
+set_fault(hook)
+sys.exit(main(sys.argv[3:]))
