@@ -13,6 +13,7 @@ from pathlib import Path
 import pytest
 
 from core.watch import Watcher
+from tests.processes.running import running
 
 PATIENCE = 30.0
 """Seconds until something that must come is missed; nothing here takes nearly as long."""
@@ -247,10 +248,7 @@ def test_an_interrupt_reaches_whoever_waits(tmp_path: Path) -> None:
         "    for _ in looks: pass\n"
         "except KeyboardInterrupt: print('interrupted', flush=True)\n"
     )
-    with subprocess.Popen(
-        [sys.executable, "-c", code, str(tmp_path)], stdout=subprocess.PIPE, encoding="utf-8"
-    ) as waiter:
-        assert waiter.stdout is not None
+    with running([sys.executable, "-c", code, str(tmp_path)], encoding="utf-8") as waiter:
         assert waiter.stdout.readline() == "frozenset()\n"
         waiter.send_signal(2)
         assert waiter.communicate(timeout=PATIENCE)[0] == "interrupted\n"

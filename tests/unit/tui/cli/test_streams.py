@@ -11,6 +11,7 @@ from pathlib import Path
 import pytest
 
 from tests.conftest import Collab, console_script
+from tests.processes.running import running
 from tests.unit.tui.cli.conftest import At, tree
 
 
@@ -134,8 +135,7 @@ def test_a_waiting_verb_can_be_stopped(at: At, number: signal.Signals) -> None:
     folder = at("reviewing")
     before = tree(folder)
     command = [console_script(), "wait", "--folder", str(folder), "--participant", "server"]
-    with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE) as waiting:
-        assert waiting.stdout is not None
+    with running(command) as waiting:
         assert waiting.stdout.readline() == b"waiting: waiting for editor, reader after seq 2\n"
         waiting.send_signal(number)
         out, err = waiting.communicate(timeout=30)
