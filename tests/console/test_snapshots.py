@@ -279,6 +279,7 @@ def new(*keys: str, to_preview: bool = False) -> Drive:
         if to_preview:
             await pilot.press("f2")
             await until(pilot, lambda: isinstance(app.screen, NewPreview))
+            await settled(pilot)
 
     return drive
 
@@ -409,6 +410,8 @@ def test_it_looks_as_it_did(shot: Shot, place: Path, samples: Path, snap_compare
 
     # Whether this machine notifies of changes is not part of the picture.
     app._set_mode = lambda mode: None  # type: ignore[method-assign]
+    # A slow machine must not lose what was said.
+    app.NOTIFICATION_TIMEOUT = 600
 
     async def before(pilot: Pilot[int]) -> None:
         await shot.drive(pilot, app)
