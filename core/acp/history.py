@@ -165,7 +165,8 @@ def _may_edit(setup: Setup, name: str, state: State) -> bool:
         return state.phase in EDITABLE[name]
     if name == PROTOCOL:
         return state.phase != "reviewing"
-    return state.phase in DELIVERABLE_PHASES and not state.frozen
+    primary = setup.deliverables.primary_ref if setup.deliverables is not None else name
+    return state.phase in DELIVERABLE_PHASES and not (state.frozen and name == primary)
 
 
 def _late_heading(root: Root, snapshot: Snapshot, before: str, now: str, seq: int) -> bool:
