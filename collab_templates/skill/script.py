@@ -25,7 +25,7 @@ def main():
     if found is None:
         sys.stderr.write(MISSING)
         return 2
-    os.execv(found, [found, VERB, *sys.argv[1:]])
+    return os.execv(found, [found, VERB, *sys.argv[1:]])  # noqa: S606 - the arguments pass on as they are
 
 
 if __name__ == "__main__":

@@ -1,4 +1,4 @@
-"""What a new round of a v2 collaboration takes along: its declaration and files, status Draft again (docs/specs/acp.md §2, §7)."""
+"""What a new round of a v2 collaboration takes along: declaration and files (docs/specs/acp.md §2, §7)."""
 
 from __future__ import annotations
 
@@ -96,12 +96,12 @@ def documents(carried: Mapping[str, bytes], setup: Setup, renamed: Mapping[str, 
     generated = [gate for gate in setup.gates if gate not in objective_gates(setup)]
     made = {}
     for name, data in carried.items():
+        text = data.decode("utf-8", "surrogateescape")
         if name == "readiness.md":
-            text = compose.reopen(data.decode("utf-8", "surrogateescape"), generated)
-            data = text.encode("utf-8", "surrogateescape")
+            text = compose.reopen(text, generated)
         for old, new in renamed.items():
-            data = data.replace(old.encode(), new.encode())
-        made[name] = data
+            text = text.replace(old, new)
+        made[name] = text.encode("utf-8", "surrogateescape")
     return made
 
 

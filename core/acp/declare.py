@@ -1,4 +1,4 @@
-"""Declaring deliverables: what `init` is told, the gates that follow, the file that begins (docs/specs/acp.md §5, §7)."""
+"""Declaring deliverables: what `init` is told, the gates and the file that follow (docs/specs/acp.md §5, §7)."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from core.acp import deliverables
-from core.acp.model import DELIVERABLE_TYPES, REQUIRED_FILES, Deliverable, Document, Setup, read_setup
+from core.acp.model import DELIVERABLE_TYPES, REQUIRED_FILES, Deliverable, Deliverables, Document, Setup, read_setup
 from core.acp.place import deliverables_root
 from core.acp.reader import repo_root, to_document
 from core.files import Root, parts_of
@@ -82,7 +82,7 @@ def _setup(raw: Mapping[str, Any]) -> Setup:
     return setup
 
 
-_NONE = deliverables.Deliverables("internal", "deliverables", None, Deliverable("", ""), (), ())
+_NONE = Deliverables("internal", "deliverables", None, Deliverable("", ""), (), ())
 
 
 def generated_gates(kind: str, ref: str) -> list[str]:
@@ -122,13 +122,13 @@ def form_findings(made: Declaration) -> list[Finding]:
         return [error("deliverable_type_unknown", cause, None, kind)]
     if made.type == "custom" and not made.file.strip():
         found.append(error("deliverable_file_missing", f"custom deliverables require {name}", None, name))
-    elif (cause := file_fault(made.name)) is not None:
-        found.append(error("deliverable_file_malformed", f"primary deliverable {cause}", None, name))
+    elif (fault := file_fault(made.name)) is not None:
+        found.append(error("deliverable_file_malformed", f"primary deliverable {fault}", None, name))
     found += checks_findings(made.type, made.checks, "--primary-deliverable-check")
     if made.mode not in ("internal", "external"):
         cause = f"--deliverables-mode must be internal or external, not {made.mode!r}"
         found.append(error("deliverables_mode_unknown", cause, None, "--deliverables-mode"))
-    if not made.dir.strip() or (cause := path_fault(made.dir, folder=True)) is not None:
+    if not made.dir.strip() or path_fault(made.dir, folder=True) is not None:
         cause = f"--deliverables-dir {made.dir!r} must be relative and must not contain .."
         found.append(error("deliverables_dir_malformed", cause, None, "--deliverables-dir"))
     if made.mode == "external" and not (made.repo_root or "").strip():

@@ -22,7 +22,7 @@ _SEAL = re.compile(rb"(?:# |<!-- )collab skill, sha256 of what stands above: ([0
 
 
 def files() -> dict[str, bytes]:
-    """Relative path to content; the last line of each is a seal by which a later install knows it as ours, unchanged."""
+    """Relative path to content; each ends in a seal, by which a later install knows it as ours and unchanged."""
     text = _template("SKILL.md")
     made = {"SKILL.md": text + f"\n<!-- {_seal(text + chr(10).encode())} -->\n".encode()}
     body = _template("script.py").decode()

@@ -38,7 +38,7 @@ def plan(snapshot: Snapshot, participant: str, file: str, kind: str, checks: Seq
     setup = snapshot.setup
     if setup is None:
         raise Refused(*(locate(item, snapshot.path) for item in snapshot.problems))
-    found = _turn(snapshot, participant) or _answers(file, kind, checks)
+    found = turn_findings(snapshot, participant) or _answers(file, kind, checks)
     declared = setup.deliverables
     if not found and declared is None:
         found = deliverables.setup_findings(setup, snapshot.repo_problem)
@@ -48,7 +48,9 @@ def plan(snapshot: Snapshot, participant: str, file: str, kind: str, checks: Seq
     ref = declared.ref(file)
     if declared.find(ref) is not None:
         cause = f"{ref} is declared already"
-        raise Refused(error("deliverable_declared", cause, f"collab show --folder {quoted(str(snapshot.path))}", "FILE"))
+        raise Refused(
+            error("deliverable_declared", cause, f"collab show --folder {quoted(str(snapshot.path))}", "FILE")
+        )
     listed = setup.raw["deliverables"].get("supporting")
     entry: dict[str, Any] = {"type": kind, "file": file, "checklist": list(item.checklist), "frozen": False}
     raw = dict(setup.raw)
@@ -67,12 +69,19 @@ def plan(snapshot: Snapshot, participant: str, file: str, kind: str, checks: Seq
     return Addition(item, ref, raw, declare.begin(item, setup.objective), there)
 
 
+def turn_findings(snapshot: Snapshot, participant: str) -> list[Finding]:
+    """Why this participant cannot declare anything now, whatever it is."""
+    return [locate(item, snapshot.path) for item in _turn(snapshot, participant)]
+
+
 def _turn(snapshot: Snapshot, participant: str) -> list[Finding]:
     setup, state = snapshot.setup, snapshot.state
     show = "collab show --folder {folder}"
     following = f"collab next --folder {{folder}} --participant {quoted(participant)}"
     if setup is None or setup.schema < 2:
-        cause = "a schema 1 collaboration has no deliverables; `collab init --primary-deliverable-type` makes one that has"
+        cause = (
+            "a schema 1 collaboration has no deliverables; `collab init --primary-deliverable-type` makes one that has"
+        )
         return [error("deliverables_none", cause, show, PROTOCOL)]
     if participant not in setup.participants:
         cause = f"participant {participant!r} is not listed in protocol.json"
@@ -91,8 +100,8 @@ def _answers(file: str, kind: str, checks: Sequence[str]) -> list[Finding]:
     if kind not in DELIVERABLE_TYPES:
         cause = f"{kind!r} is no deliverable type; there are {', '.join(DELIVERABLE_TYPES)}"
         found.append(error("deliverable_type_unknown", cause, None, "--type"))
-    if (cause := declare.file_fault(file) or "") != "":
-        found.append(error("deliverable_file_malformed", f"supporting deliverable {cause}", None, "FILE"))
+    if (fault := declare.file_fault(file)) is not None:
+        found.append(error("deliverable_file_malformed", f"supporting deliverable {fault}", None, "FILE"))
     return found + declare.checks_findings(kind, checks, "--check")
 
 

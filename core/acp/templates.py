@@ -208,9 +208,7 @@ def documents(raw: dict[str, Any], agreed: Setup | None, language: str) -> dict[
     return {name: render(name, language, values, agreed.schema).encode() for name in ("README.md", *DOCUMENTS)}
 
 
-def _begin_deliverables(
-    path: Path, root: Root, agreed: Setup | None, declared: Declaration | None
-) -> list[Document]:
+def _begin_deliverables(path: Path, root: Root, agreed: Setup | None, declared: Declaration | None) -> list[Document]:
     """Write the files that are not there yet, and those that are given; returns them as they are then."""
     if agreed is None or agreed.deliverables is None or declared is None:
         return []

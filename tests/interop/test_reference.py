@@ -442,9 +442,7 @@ BAD = (
 
 
 @pytest.mark.parametrize(("people", "flags"), [one[1:] for one in BAD], ids=[one[0] for one in BAD])
-def test_both_refuse_the_same_declarations(
-    tmp_path: Path, ours: Side, people: int, flags: tuple[str, ...]
-) -> None:
+def test_both_refuse_the_same_declarations(tmp_path: Path, ours: Side, people: int, flags: tuple[str, ...]) -> None:
     for side in (ours, inside(reference(2))):
         folder = tmp_path / side.name
         who = [word for name in PEOPLE[:people] for word in ("--participant", name)]

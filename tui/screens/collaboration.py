@@ -525,6 +525,19 @@ class CollaborationScreen(Stepping):
     def do_append(self) -> None:
         self._append()
 
+    def do_declare(self) -> None:
+        from tui.screens.declare import DeclareScreen
+
+        view, app = self.view, self.console_app
+        if view is not None and view.me is not None:
+            app.push_screen(DeclareScreen(self.path, view.me, app.clock), self._declared)
+
+    def _declared(self, ref: str | None) -> None:
+        if ref is not None:
+            self.console_app.do_reread()
+            self.go_tab(DELIVERABLES)
+            self.console_app.notify(f"declared {inert(ref)}")
+
     def do_deliverable(self) -> None:
         drafted = self.view is not None and self.view.state.drafted
         self._append("deliverable_revised" if drafted else "deliverable_drafted")

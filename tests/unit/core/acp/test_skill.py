@@ -132,7 +132,14 @@ def test_whoever_does_what_the_skill_says_completes_a_collaboration(
     text = (tmp_path / "skill" / "SKILL.md").read_text(encoding="utf-8")
     folder = tmp_path / "talk"
     start = shlex.split(blocks(section(text, "Starting one"))[0][0])[1:]
-    known = {"FOLDER": str(folder), "ID": "owner", "OTHER": "first", "OBJECTIVE": "Agree", "GATE": "Measured", "TYPE": "adr"}
+    known = {
+        "FOLDER": str(folder),
+        "ID": "owner",
+        "OTHER": "first",
+        "OBJECTIVE": "Agree",
+        "GATE": "Measured",
+        "TYPE": "adr",
+    }
     run([known.get(word, word) for word in start] + ["--participant", "second", "--participant", "third"])
     agents = [Agent(text, folder, who, run) for who in PEOPLE]
     for _ in range(12):
@@ -207,7 +214,16 @@ def test_the_scripts_are_the_verbs(tmp_path: Path, collab: Collab) -> None:
     assert script(place, "init_collaboration.py", "--folder", folder, *people, *flags).returncode == 0
     said = script(place, "next_action.py", "--folder", folder, "--participant", "server")
     assert said.stdout == collab("next", "--folder", folder, "--participant", "server").stdout
-    draft = ["--event", "deliverable_drafted", "--summary", "Drafted", "--role", "primary", "--doc", "deliverables/adr.md"]
+    draft = [
+        "--event",
+        "deliverable_drafted",
+        "--summary",
+        "Drafted",
+        "--role",
+        "primary",
+        "--doc",
+        "deliverables/adr.md",
+    ]
     said = script(place, "append_event.py", "--folder", folder, "--participant", "server", *draft, "--reply-to", "1")
     assert (said.returncode, said.stdout) == (0, "appended seq 2: deliverable_drafted\n")
     said = script(place, "append_event.py", "--folder", folder, "--participant", "reader", *draft, "--reply-to", "9")
