@@ -5,6 +5,7 @@ from __future__ import annotations
 import subprocess
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
+from pathlib import Path
 from typing import Any
 
 
@@ -17,3 +18,10 @@ def running(command: Sequence[str], **options: Any) -> Iterator[subprocess.Popen
             yield process
         finally:
             process.kill()
+
+
+def until_asleep(pid: int) -> None:
+    """Until the kernel says that the process waits for something, as it does in the middle of a blocking call."""
+    place = Path(f"/proc/{pid}/stat")
+    while place.exists() and place.read_text().rpartition(")")[2].split()[0] != "S":
+        continue
