@@ -102,10 +102,11 @@ def _context(event: Event, language: str, read: int | None) -> list[str]:
 
 def _review_receipt(declared: Deliverables, language: str) -> list[str]:
     words, colon = vocabulary(), _colon(language)
+    stop = "\u3002" if language in ("ja", "zh") else "."
     others = ", ".join(f"`{declared.ref(item.file)}`" for item in declared.supporting) or _say(language, "none")
     return [
         f"- {words.word(language, 'review', 'Reviewed primary deliverable')}{colon} `{declared.primary_ref}`",
-        f"- {words.word(language, 'review', 'Reviewed supporting deliverables')}{colon} {others}",
+        f"- {words.word(language, 'review', 'Reviewed supporting deliverables')}{colon} {others}{stop}",
         "",
         words.word(language, "review", "Review Scope") + colon,
         f"- {_say(language, 'Proposal coherence')}",
@@ -373,8 +374,8 @@ def conclusion(
     declared = setup.deliverables
     if declared is not None:
         none = _say(language, "none")
-        others = ", ".join(f"`{declared.ref(item.file)}`" for item in declared.supporting) or none
-        attached = ", ".join(f"`{declared.ref(file)}`" for file in declared.attachments) or none
+        others = ", ".join(declared.ref(item.file) for item in declared.supporting) or none
+        attached = ", ".join(declared.attachments) or none
         bodies["Deliverable Receipt"] = "\n".join(
             (
                 f"- {_say(language, 'Primary')}{colon} `{declared.primary_ref}`",

@@ -78,7 +78,7 @@ def _setup(raw: Mapping[str, Any]) -> Setup:
 
     setup, problem = read_setup(encode_setup(raw))
     if setup is None:
-        raise Refused(problem or error("setup_invalid", "the declaration is no protocol.json"))
+        raise Refused(*((problem,) if problem is not None else ()))
     return setup
 
 

@@ -17,7 +17,7 @@ def deliverables_root(folder: Path, setup: Setup, root: Root) -> Iterator[tuple[
     """(open folder, path of the deliverables below it); `root` is the collaboration's own. Raises Refused."""
     declared = setup.deliverables
     if declared is None:
-        raise Refused(error("deliverable_doc_wrong", "no deliverable is declared", None, PROTOCOL))
+        raise Refused(error("deliverable_doc_wrong", "what is named is no declared deliverable", None, PROTOCOL))
     if declared.mode != "external":
         yield root, declared.dir
         return

@@ -62,7 +62,7 @@ def install(path: Path) -> list[str]:
             if there.data is None and not there.missing and there.problem is not None:
                 found.append(there.problem)
             elif there.data is not None and there.data != data and not ours(there.data):
-                cause = f"{name} is there already and is not ours, or was edited; nothing is overwritten"
+                cause = f"{name} is there already and is not ours, or was edited; it stays as it is"
                 found.append(error("skill_file_foreign", cause, None, str(path / name)))
         if found:
             raise Refused(*found)

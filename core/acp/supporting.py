@@ -58,9 +58,9 @@ def plan(snapshot: Snapshot, participant: str, file: str, kind: str, checks: Seq
         **setup.raw["deliverables"],
         "supporting": [*(listed if isinstance(listed, list) else []), entry],
     }
-    made = read_setup(store.encode_setup(raw))[0]
+    made, problem = read_setup(store.encode_setup(raw))
     if made is None:
-        raise Refused(error("setup_invalid", f"{PROTOCOL} cannot hold this declaration", None, PROTOCOL))
+        raise Refused(*((problem,) if problem is not None else ()))
     found = deliverables.setup_findings(made, snapshot.repo_problem)
     place = None if found else declare.place_finding(snapshot.path, made, item, {})
     if found or place is not None:
@@ -90,7 +90,7 @@ def _turn(snapshot: Snapshot, participant: str) -> list[Finding]:
         cause = f"declaring a deliverable is reserved for {state.owner}; got {participant}"
         return [error("actor_not_expected", cause, following, "--as")]
     if state.phase not in PHASES:
-        cause = f"a deliverable is declared in drafting or revising; the phase is {state.phase}"
+        cause = f"declaring a deliverable is not allowed from phase {state.phase}, only in drafting and revising"
         return [error("phase_not_allowed", cause, following)]
     return []
 

@@ -269,7 +269,10 @@ class DeliverablesPane(Vertical):
             text.append(f"\nnot frozen  sha256 {document.sha256[:16]}", colours.muted)
         if ref == declared.primary_ref:
             ticked = {gate.text: gate.state for gate in view.gates}
-            for gate in generated_gates(item.type, ref):
+            wanted = generated_gates(item.type, ref)
+            done = sum(ticked.get(gate) == "done" for gate in wanted)
+            text.append(f"  generated gates {done}/{len(wanted)}", colours.text)
+            for gate in wanted:
                 state = State.DONE if ticked.get(gate) == "done" else State.UNKNOWN
                 text.append(f"\n{signs.state(state)} {inert(gate)}", colours.muted)
         return text
