@@ -19,7 +19,7 @@ from tests.console.hosts import SIZES, Host, is_inert, running, settle
 from tui.forms.answers import AnswersField
 from tui.forms.append import AppendForm
 from tui.forms.base import FormScreen
-from tui.forms.fields import CheckField, ChoiceField, LineField
+from tui.forms.fields import CheckField, ChoiceField
 from tui.forms.guided import FORMS, BlockForm, ClassifyForm, ConclusionForm, FreezeForm, ReadyForm, form_for
 from tui.forms.preview import PreviewScreen
 

@@ -125,7 +125,8 @@ async def test_a_new_folder_with_a_deliverable(console: Any, until: Any, drawn: 
         assert "deliverables/cache.md (adr)" in shown
         assert "Primary deliverable exists: `deliverables/cache.md`" in shown
         await pilot.press("enter")
-        await until(pilot, lambda: (tmp_path / "talk/protocol.json").exists())
+        made = tmp_path / "talk/protocol.json"
+        await until(pilot, made.exists)
     raw = json.loads((tmp_path / "talk/protocol.json").read_text())
     assert (raw["schemaVersion"], raw["deliverables"]["primary"]["file"]) == (2, "cache.md")
     assert read(tmp_path / "talk").findings == ()

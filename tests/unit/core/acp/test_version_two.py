@@ -223,8 +223,17 @@ def test_what_another_tool_froze_without_marking_it_is_mended(tmp_path: Path) ->
     supporting.add(folder, "server", "plan.md", "test-plan", (), FixedClock())
     plan = folder / "deliverables/plan.md"
     fill(plan, "Frozen")
-    event = {"seq": 2, "from": "server", "event": "deliverable_frozen", "at": "2026-03-01T09:00:00Z", "summary": "x",
-             "doc": "deliverables/plan.md", "reply_to": 1, "role": "supporting", "sha256": sha256(plan.read_bytes())}  # fmt: skip
+    event = {
+        "seq": 2,
+        "from": "server",
+        "event": "deliverable_frozen",
+        "at": "2026-03-01T09:00:00Z",
+        "summary": "x",
+        "doc": "deliverables/plan.md",
+        "reply_to": 1,
+        "role": "supporting",
+        "sha256": sha256(plan.read_bytes()),
+    }
     with (folder / "events.jsonl").open("a") as handle:
         handle.write(json.dumps(event, separators=(",", ":")) + "\n")
     assert [one.code for one in check(folder)[1]] == ["supporting_freeze_unmarked"]
