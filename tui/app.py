@@ -46,7 +46,7 @@ from tui.screens.help import HelpScreen
 from tui.screens.inbox import InboxScreen
 from tui.screens.palette import ActionProvider
 from tui.settings import Loaded, Who, config_path, keymap_finding, load, no_colour, state_path
-from tui.terminal import Transitions, colour_environment, kept_title, notice_sequence, title_sequence
+from tui.terminal import Transitions, colour_environment, end_with_terminal, kept_title, notice_sequence, title_sequence
 from tui.themes import NAMES, theme_name, themes
 
 HINTS = "hints.json"
@@ -516,6 +516,7 @@ def run(
         changes["theme"] = theme
     settings = replace(loaded.settings, **changes)
     app = ConsoleApp(roots, me, replace(loaded, settings=settings), clock=clock, environ=environ)
+    end_with_terminal(sys.__stdin__.fileno() if sys.__stdin__ is not None else 0)
     with kept_title():
         app.run()
     return app.return_code or 0

@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 import os
+import select
+import signal
 import sys
+import threading
 from collections.abc import Iterator, Set
 from contextlib import contextmanager
 
@@ -66,3 +69,22 @@ class Transitions:
     def reset(self) -> None:
         """Another person looks now."""
         self._known = None
+
+
+def end_with_terminal(fd: int) -> None:
+    """End this process once the terminal behind `fd` is gone, with the status of a hang-up.
+
+    A process without a controlling terminal gets no SIGHUP: Textual would read end-of-file for ever. Drafts are on
+    disk by then, and what a killed act leaves the next writer mends.
+    """
+    poll = getattr(select, "poll", None)
+    if poll is None:
+        return
+    gone = poll()
+    gone.register(fd, 0)
+
+    def wait() -> None:
+        gone.poll()
+        os._exit(128 + signal.SIGHUP)
+
+    threading.Thread(target=wait, name="terminal", daemon=True).start()

@@ -73,11 +73,17 @@ class Terminal:
             pass
         return self.process.returncode
 
+    def vanish(self) -> None:
+        """The terminal is gone; as a process of its own session without a controlling one, nobody tells it."""
+        os.close(self._master)
+        self._master = -1
+
     def close(self) -> None:
         if self.process.poll() is None:
             self.process.kill()
         self.process.wait()
-        os.close(self._master)
+        if self._master >= 0:
+            os.close(self._master)
 
 
 def plain(data: bytes) -> str:
@@ -201,3 +207,10 @@ def test_no_color_sends_no_colour(make_folder: Any, terminal: Any) -> None:
     for style in re.findall(rb"\x1b\[([0-9;]*)m", console.output):
         codes = [int(code) for code in style.split(b";") if code]
         assert not any(30 <= code <= 38 or 40 <= code <= 48 or 90 <= code <= 107 for code in codes), style
+
+
+def test_it_ends_with_its_terminal(make_folder: Any, terminal: Any, tmp_path: Path) -> None:
+    console = terminal(str(make_folder("work/talk").parent), "--as", "server")
+    console.sees("Inbox")
+    console.vanish()
+    assert console.process.wait(timeout=PATIENCE) == 128 + signal.SIGHUP
