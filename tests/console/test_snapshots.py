@@ -28,6 +28,7 @@ from core.acp.view import default_draft
 from core.state import UserState
 from tui.app import ConsoleApp
 from tui.cli import demo
+from tui.forms.bar import Bar
 from tui.forms.base import FormScreen
 from tui.forms.preview import PreviewScreen
 from tui.screens.changes import DiffScreen
@@ -226,6 +227,8 @@ def preview(name: str, key: str, *keys: str) -> Drive:
     async def drive(pilot: Pilot[int], app: ConsoleApp) -> None:
         await form(name, key, *keys, "f2")(pilot, app)
         await until(pilot, lambda: isinstance(app.screen, PreviewScreen) and app.screen.plan is not None)
+        # A new preview ignores keys for a moment and shows its buttons grey meanwhile.
+        await until(pilot, lambda: app.screen.query_one(Bar)._buttons[0].enabled)
 
     return drive
 
