@@ -32,6 +32,7 @@ from core.sanitize import inert, inert_block
 from core.state import UserState
 from core.workspace import Item
 from tui.actions import ANYWHERE, BY_ID, Action, Keys
+from tui.ascii import AsciiSigns
 from tui.desk import FolderView
 from tui.forms.drafts import Drafts
 from tui.legal import Reason
@@ -48,6 +49,9 @@ from tui.settings import Loaded, Who, config_path, keymap_finding, load, no_colo
 from tui.terminal import Transitions, colour_environment, kept_title, notice_sequence, title_sequence
 from tui.themes import NAMES, theme_name, themes
 
+
+HINTS = "hints.json"
+"""What this person was told once, in their state folder."""
 
 GROUPS = ("reading", "watching", "act", "past", "changes", "story", "entry")
 """Groups of threads whose unexpected end is said."""
@@ -114,6 +118,9 @@ class ConsoleApp(App[int]):
             self.animation_level = "none"
         self.set_keymap(self.keys.textual())
         self.set_class(self.ascii_glyphs, "-ascii")
+        if self.ascii_glyphs:
+            self._filters.append(AsciiSigns())
+        self.first_time = False
 
     # Life.
 
@@ -123,6 +130,18 @@ class ConsoleApp(App[int]):
         self.set_interval(1.0, self._heartbeat)
         for problem in self.problems:
             self.tell(problem)
+        self.run_worker(self._first_run, "hint", group="hint", thread=True, exit_on_error=False)
+
+    def _first_run(self) -> None:
+        """In a thread: whether this person has never been here; from now on they have."""
+        if not self.user_state.load(HINTS).get("first"):
+            self.user_state.update(HINTS, {"first": True})
+            self.call_from_thread(self._hint)
+
+    def _hint(self) -> None:
+        self.first_time = True
+        for screen in self._console_screens():
+            screen.listed()
 
     def on_unmount(self) -> None:
         self.reading.stop()

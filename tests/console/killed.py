@@ -9,16 +9,13 @@ import sys
 from core.files import set_fault
 from tui.cli import main
 
-left = int(sys.argv[2])
+points = iter(range(1, int(sys.argv[2]) + 1))
 
 
 def hook(operation: str, name: str) -> None:
     """Count what is written once the test says so."""
-    global left
-    if os.path.exists(sys.argv[1]):
-        left -= 1
-        if left == 0:
-            os.kill(os.getpid(), signal.SIGKILL)
+    if os.path.exists(sys.argv[1]) and next(points) == int(sys.argv[2]):
+        os.kill(os.getpid(), signal.SIGKILL)
 
 
 set_fault(hook)

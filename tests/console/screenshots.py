@@ -59,7 +59,7 @@ async def until(pilot: Pilot[int], ready: Callable[[], object]) -> None:
 
 async def settled(pilot: Pilot[int]) -> None:
     """Until nothing is being prepared any more."""
-    waiting = {"document", "diff", "changes", "story", "entry", "past"}
+    waiting = {"hint", "document", "diff", "changes", "story", "entry", "past"}
     for _ in range(200):
         await pilot.pause(0.02)
         busy = [one for one in pilot.app.workers if one.group in waiting and not one.is_finished]
@@ -140,7 +140,7 @@ PICTURES: tuple[tuple[str, Draw, tuple[int, int], str], ...] = (
 )
 
 
-async def picture(target: Path, draw: Draw, size: tuple[int, int], theme: str, moment: datetime) -> None:
+async def picture(draw: Draw, size: tuple[int, int], theme: str, moment: datetime) -> str:
     """One SVG."""
     with tempfile.TemporaryDirectory() as state:
         UserState(Path(state)).save("hints.json", {"first": True})
@@ -149,8 +149,7 @@ async def picture(target: Path, draw: Draw, size: tuple[int, int], theme: str, m
         app = ConsoleApp([PLACE], demo.YOU, loaded, clock=_Still(moment), environ=environ)
         async with app.run_test(size=size, notifications=True) as pilot:
             await draw(pilot, app)
-            app.screen.set_class(True, "-still")
-            target.write_text(app.export_screenshot(title="collab"), encoding="utf-8")
+            return app.export_screenshot(title="collab")
 
 
 class _Still:
@@ -183,7 +182,8 @@ def main(argv: list[str]) -> int:
         demo.build(PLACE)
         moment = steps.now()
         for name, draw, size, theme in PICTURES:
-            asyncio.run(picture(target / f"{name}.svg", draw, size, theme, moment))
+            svg = asyncio.run(picture(draw, size, theme, moment))
+            (target / f"{name}.svg").write_text(svg, encoding="utf-8")
             print(target / f"{name}.svg")
     finally:
         clock.SystemClock.now = real  # type: ignore[method-assign]

@@ -1,4 +1,4 @@
-"""The ground moves under a real console: other processes write, folders come and go, notifications fail, it is killed."""
+"""The ground moves under a real console: others write, folders come and go, notifications fail, it is killed."""
 
 from __future__ import annotations
 

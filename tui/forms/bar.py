@@ -16,7 +16,7 @@ from tui.widgets.glyphs import palette
 
 @dataclass(frozen=True, slots=True)
 class Button:
-    """A key, what it does, and the screen's action that a click runs. A greyed one asks the action too, as its key does."""
+    """A key, what it does, and the screen's action that a click runs; the action itself knows whether it may."""
 
     key: str
     label: str

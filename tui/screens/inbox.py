@@ -10,7 +10,7 @@ from rich.text import Text
 
 from core.inbox import LANES, InboxItem, groups
 from core.sanitize import inert
-from tui.actions import INBOX
+from tui.actions import BY_ID, INBOX
 from tui.screens.choose import Choice, ChooseScreen
 from tui.screens.frame import bindings
 from tui.screens.listing import AGE, ListScreen, age
@@ -109,9 +109,18 @@ class InboxScreen(ListScreen):
             text.append("  reading", colours.muted)
         elif app.who.anywhere() is None and app.items:
             text.append("  what waits for anybody; press w to say who you are", colours.muted)
+        elif app.first_time:
+            keys = ", ".join(f"{key} {what}" for key, what in self._hints())
+            text.append(f"  new here? {keys}", colours.muted)
         for problem in app.root_problems:
             text.append(f"  {inert(problem.cause)}", colours.warn)
         return text
+
+    def _hints(self) -> list[tuple[str, str]]:
+        """The three keys that somebody needs first."""
+        keys = self.console_app.keys
+        known = (("open", "opens"), ("next-waiting", "goes to what waits for you"), ("help", "shows every key"))
+        return [(keys.shown(BY_ID[name]), what) for name, what in known]
 
     def detail(self, id: str) -> Text:
         colours = palette(self.app)

@@ -370,7 +370,7 @@ def test_a_big_log_that_says_otherwise_is_read_whole(talk: Path) -> None:
     assert item.problem is not None
 
 
-@pytest.mark.parametrize("text", ["rubbish\n", '{"seq":2000,"fr', "[]\n" + line(2000)])
+@pytest.mark.parametrize("text", ["rubbish\n", '{"seq":2000,"fr', "[]\n" + line(2000), "[" * 100_000 + "\n"])
 def test_the_end_of_a_big_log_may_be_damaged(talk: Path, text: str) -> None:
     big(talk)
     append(talk, text)
