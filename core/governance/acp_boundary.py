@@ -15,7 +15,7 @@ from pathlib import Path
 
 from core.acp import history
 from core.acp.history import DELIVERABLE_PHASES, EDITABLE, Record
-from core.acp.model import Event, Setup, State
+from core.acp.model import PROTOCOL, Event, Setup, State
 from core.acp.reader import Snapshot, read, states
 from core.acp.rules import evolve, judge
 from core.clock import parse, stamp
@@ -74,7 +74,7 @@ def wanted(snapshot: Snapshot, records: Sequence[Record], root: Path, goal: str,
                 item.seq,
                 item.event.name or "",
                 item.state.phase or "",
-                history.documents_at(records, item.seq),
+                documents_at(records, item.seq),
                 emitted_at=item.at,
                 goal=goal,
                 parents=found if item.event.name == "completed" else (),
@@ -82,6 +82,11 @@ def wanted(snapshot: Snapshot, records: Sequence[Record], root: Path, goal: str,
             )
         )
     return found
+
+
+def documents_at(records: Sequence[Record], seq: int) -> dict[str, str]:
+    """Digests of the documents right after `seq`; protocol.json is no document, its projection changes with events."""
+    return {name: digest for name, digest in history.documents_at(records, seq).items() if name != PROTOCOL}
 
 
 def goal_of(folder: Root, setup: Setup, owner: str | None) -> str:

@@ -173,10 +173,13 @@ def sightings(root: Root, code: str, minted: bool) -> list[Observation]:
 def recorded_code(root: Path, signal: str, layer: str, by: str | None, at: str) -> str | None:
     """The code that a signal had when it was observed by somebody at that moment, or None when it was not."""
     kept = rules.clean(signal)[:SIGNAL_CAP]
-    for line in lines(root):
-        item = line.observation
-        if item is not None and (item["layer"], item.get("by"), item["at"], item["signal"]) == (layer, by, at, kept):
-            return item["code"]
+    wanted = (layer, by, at, kept)
+    with Root(root) as folder:
+        for chunk in _chunks(folder):
+            for raw in _lines_with(chunk, (at.encode("utf-8"), b"\\u")):
+                item = read_line(0, raw).observation
+                if item is not None and (item["layer"], item.get("by"), item["at"], item["signal"]) == wanted:
+                    return item["code"]
     return None
 
 

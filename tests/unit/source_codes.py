@@ -7,11 +7,14 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
-TOP = Path(__file__).parents[4]
+from core.acp.model import LOG, PROTOCOL
+
+TOP = Path(__file__).parents[2]
 FINDINGS = {"error", "warning", "Finding"}
 CONSTRUCTORS = FINDINGS | {"PydanticCustomError", "fail", "add", "wrong"}
 PLACE = "X7"
 """Stands where a text has something that is known only when it is said."""
+NAMED = {"PROTOCOL": PROTOCOL, "LOG": LOG}
 
 
 @dataclass(frozen=True)
@@ -51,15 +54,28 @@ def _in(function: ast.AST, path: Path) -> Iterator[Said]:
             words = [item for item in node.args if not isinstance(item, ast.Starred)]
             # `fail(check, code, cause)` says its code second.
             words = words[1:] if _name(node.func) == "fail" else words
-            code = words[0].value if words and isinstance(words[0], ast.Constant) else None
-            if isinstance(code, str) and code.replace("_", "").isalnum() and code.islower():
-                sure = _name(node.func) in FINDINGS
-                yield Said(code, _cause(words[1:2], causes, node.lineno), f"{path}:{node.lineno}", sure)
+            for code in _choices(words[0]) if words else ():
+                if code.replace("_", "").isalnum() and code.islower():
+                    sure = _name(node.func) in FINDINGS
+                    yield Said(code, _cause(words[1:2], causes, node.lineno), f"{path}:{node.lineno}", sure)
+        elif isinstance(node, ast.Assign) and any(getattr(target, "id", "") == "code" for target in node.targets):
+            for code in _choices(node.value):
+                if "_" in code and code.replace("_", "").isalnum() and code.islower():
+                    yield Said(code, None, f"{path}:{node.lineno}", True)
         elif isinstance(node, ast.Tuple) and len(node.elts) == 2 and isinstance(node.elts[0], ast.Constant):
             code, text = node.elts[0].value, _text(node.elts[1])
             told = isinstance(code, str) and "_" in code and code.replace("_", "").isalnum() and text and " " in text
             if told and path.parts[0] == "core":
                 yield Said(code, text, f"{path}:{node.lineno}", False)
+
+
+def _choices(node: ast.expr) -> Iterator[str]:
+    """The texts that an expression may be: a constant, or either branch of a choice."""
+    if isinstance(node, ast.Constant) and isinstance(node.value, str):
+        yield node.value
+    elif isinstance(node, ast.IfExp):
+        yield from _choices(node.body)
+        yield from _choices(node.orelse)
 
 
 def _name(node: ast.expr) -> str:
@@ -80,9 +96,15 @@ def _text(node: ast.expr) -> str | None:
     if isinstance(node, ast.Constant):
         return node.value if isinstance(node.value, str) else None
     if isinstance(node, ast.JoinedStr):
-        parts = (item.value if isinstance(item, ast.Constant) else PLACE for item in node.values)
-        return "".join(str(part) for part in parts)
+        return "".join(_part(item) for item in node.values)
     if isinstance(node, ast.BinOp) and isinstance(node.op, ast.Add):
         left = _text(node.left)
         return None if left is None else left + (_text(node.right) or PLACE)
     return None
+
+
+def _part(node: ast.expr) -> str:
+    if isinstance(node, ast.Constant):
+        return str(node.value)
+    named = node.value.id if isinstance(node, ast.FormattedValue) and isinstance(node.value, ast.Name) else ""
+    return NAMED.get(named, PLACE)
