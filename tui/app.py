@@ -49,7 +49,6 @@ from tui.settings import Loaded, Who, config_path, keymap_finding, load, no_colo
 from tui.terminal import Transitions, colour_environment, kept_title, notice_sequence, title_sequence
 from tui.themes import NAMES, theme_name, themes
 
-
 HINTS = "hints.json"
 """What this person was told once, in their state folder."""
 

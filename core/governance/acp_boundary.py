@@ -27,7 +27,7 @@ from core.governance.boundary import Receipt
 LAYER = "acp"
 NO_SIGNAL = ("signal_empty", "signal_is_verdict")
 EVENTS = frozenset({"decision_accepted", "completed", "blocked"})
-"""Events after which `emit` is worth calling."""
+"""Events after which there may be something to leave."""
 
 CodeOf = Callable[[Event], str]
 
@@ -129,25 +129,59 @@ class _At:
         return self.moment
 
 
-def emit(path: Path, named: Path | None = None) -> list[Finding]:
-    """After an event: observe a block once, write the receipts that are missing.
+@dataclass(frozen=True, slots=True)
+class Left:
+    """After an event: the code of a block if there is one, and what had to be or could not be done (warnings)."""
 
-    Returns what could not be done, as warnings; the event itself stands whatever happens here.
+    code: str | None
+    findings: tuple[Finding, ...]
+
+
+def leave(path: Path, named: Path | None = None) -> Left:
+    """After an event: observe a block once, write the receipts that are missing. Never raises.
+
+    What could not be done is a warning; the event itself stands whatever happens here.
     """
-    return [item for item in rebuild(path, named) if item.code != "receipt_rebuilt"]
+    left = _rebuild(path, named)
+    return Left(left.code, tuple(item for item in left.findings if item.code != "receipt_rebuilt"))
 
 
 def rebuild(path: Path, named: Path | None = None) -> list[Finding]:
     """The same for `collab repair`, which says what was missing. Never raises."""
+    return list(_rebuild(path, named).findings)
+
+
+def _rebuild(path: Path, named: Path | None) -> Left:
+    code: str | None = None
     try:
         folder = look(path, named)
         if folder is None:
-            return []
+            return Left(None, ())
         trouble: list[Finding] = []
         receipts = folder.wanted(lambda event: _observed(folder.root, event, trouble))
-        return [*boundary.rebuild(folder.root, receipts), *trouble]
+        code = next((item.envelope["triage_code"] for item in receipts if item.envelope["triage_code"]), None)
+        return Left(code, (*boundary.rebuild(folder.root, receipts), *trouble))
     except Refused as exc:
-        return [_as_warning(item) for item in exc.findings]
+        return Left(code, tuple(_as_warning(item) for item in exc.findings))
+    except (OSError, ValueError, RecursionError) as exc:
+        cause = f"the receipt was not written: {type(exc).__name__}: {exc}"
+        return Left(code, (warning("receipt_not_written", cause, _repair_command(path), str(path)),))
+
+
+def code_of(path: Path, named: Path | None = None) -> str | None:
+    """The code of a collaboration's block, as it was observed; None when it is not blocked. Writes nothing."""
+    try:
+        folder = look(path, named)
+        if folder is None or folder.snapshot.state.phase != "blocked":
+            return None
+        blocked = next((item.event for item in crossings(folder.snapshot) if item.event.name == "blocked"), None)
+        return _recorded(folder.root, blocked) if blocked is not None else None
+    except (Refused, OSError, ValueError, RecursionError):
+        return None
+
+
+def _repair_command(path: Path) -> str:
+    return f"collab repair --folder {shlex.quote(str(path))}"
 
 
 def _as_warning(item: Finding) -> Finding:
@@ -196,8 +230,7 @@ def check(path: Path, named: Path | None = None) -> list[Finding]:
         receipts = folder.wanted(lambda event: _recorded(folder.root, event))
     except Refused as exc:
         return list(exc.findings)
-    repair = f"collab repair --folder {shlex.quote(str(path))}"
-    found = boundary.check(folder.root, receipts, repair)
+    found = boundary.check(folder.root, receipts, _repair_command(path))
     return [*found, *changed(folder.snapshot, receipts)]
 
 
