@@ -145,10 +145,10 @@ def _unknown(text: str, layer: str | None, catalog: Catalog) -> Report:
     target = catalog.by_code.get(catalog.aliases.get(code, ""))
     if target is not None:
         return Report.of(target, (f"alias:{code}",), code)
-    return Report(code, layer, f"Unclassified signal: {_telling(text)}", None, None, (), True, ())
+    return Report(code, layer, f"Unclassified signal: {telling(text)}", None, None, (), True, ())
 
 
-def _telling(text: str) -> str:
+def telling(text: str) -> str:
     """The first line that tells what went wrong, else the text."""
     for line in text.splitlines():
         lowered = line.lower()

@@ -328,29 +328,44 @@ def _resolved(minted: str, how: str, target: str) -> Finding:
 def promote(place: Place, minted: str, wish: Wish, by: str | None, clock: Clock = SYSTEM) -> Settled:
     """Give a minted code a name and an entry, the catalogue's last. Raises Refused; then nothing changes."""
     target = place.target()
-    found = malformed(minted)
-    if found:
+    if found := malformed(minted):
         raise Refused(*found)
     with _locked(place.root) as root:
-        catalog = place.load()
-        seen = sightings(root, minted, True)
-        done = resolution(root, minted)
-        if done is not None:
-            found.append(_resolved(minted, done.action, done.target))
-        elif minted in catalog.aliases:
-            found.append(_resolved(minted, "aliased", catalog.aliases[minted]))
-        elif not seen:
-            found.append(error("minted_code_unobserved", f"{minted} was never observed here", "collab triage list"))
-        found += rules.wish_findings(wish, catalog)
-        if errors(found):
-            raise Refused(*errors(found))
-        document = rules.with_entry(catalog, wish)
-        missed = rules.ineffective(seen, wish.code, rules.make_catalog(catalog.name, document))
-        if missed is not None:
-            cause = f"a recorded sighting would still not be {wish.code}: {missed['signal'][:200]!r}; alias it instead"
-            raise Refused(error("promotion_not_effective", cause, rules.CATALOG))
+        document, found = _promotion(root, place.load(), minted, wish)
         _resolve(root, target, document, minted, "promoted", wish.code, by, clock)
     return Settled(minted, wish.code, True, str(target), tuple(found))
+
+
+def check_promotion(place: Place, minted: str, wish: Wish) -> Settled:
+    """What `promote` would do now, for a preview. Raises Refused; writes nothing."""
+    target = place.target()
+    if found := malformed(minted):
+        raise Refused(*found)
+    with Root(place.root) as root:
+        _, found = _promotion(root, place.load(), minted, wish)
+    return Settled(minted, wish.code, True, str(target), tuple(found))
+
+
+def _promotion(root: Root, catalog: Catalog, minted: str, wish: Wish) -> tuple[dict[str, Any], list[Finding]]:
+    """(the catalogue with its new entry, warnings). Raises Refused with every reason against it."""
+    found: list[Finding] = []
+    seen = sightings(root, minted, True)
+    done = resolution(root, minted)
+    if done is not None:
+        found.append(_resolved(minted, done.action, done.target))
+    elif minted in catalog.aliases:
+        found.append(_resolved(minted, "aliased", catalog.aliases[minted]))
+    elif not seen:
+        found.append(error("minted_code_unobserved", f"{minted} was never observed here", "collab triage list"))
+    found += rules.wish_findings(wish, catalog)
+    if errors(found):
+        raise Refused(*errors(found))
+    document = rules.with_entry(catalog, wish)
+    missed = rules.ineffective(seen, wish.code, rules.make_catalog(catalog.name, document))
+    if missed is not None:
+        cause = f"a recorded sighting would still not be {wish.code}: {missed['signal'][:200]!r}; alias it instead"
+        raise Refused(error("promotion_not_effective", cause, rules.CATALOG))
+    return document, found
 
 
 def alias(place: Place, minted: str, code: str, by: str | None, clock: Clock = SYSTEM) -> Settled:

@@ -82,7 +82,7 @@ def waiting(root: Path) -> list[Seen]:
         return []
 
 
-def inbox_items(root: Path) -> list[InboxItem]:
+def inbox_items(root: Path, recurring: Sequence[Seen] | None = None) -> list[InboxItem]:
     """The same as the inbox shows it; the command asks in a terminal for what a promotion needs."""
     from core.inbox import InboxItem
 
@@ -102,7 +102,7 @@ def inbox_items(root: Path) -> list[InboxItem]:
             f"collab triage promote {seen.code} --root {shlex.quote(str(root))}",
             f"triage:{seen.code}",
         )
-        for seen in waiting(root)
+        for seen in (waiting(root) if recurring is None else recurring)
     ]
 
 

@@ -10,7 +10,8 @@ import pytest
 from textual.widgets import Input
 
 from core.acp.reader import read
-from tui.actions import ACTIONS, ANYWHERE, FOLDER, INBOX, LIST, entries, show_key
+from tui.action import ANYWHERE, FOLDER, INBOX, LIST
+from tui.actions import ACTIONS, entries, show_key
 from tui.app import ConsoleApp, run
 from tui.cli import MODULES
 from tui.screens.choose import ChooseScreen

@@ -15,19 +15,8 @@ from textual.widgets import Input
 from core.acp.model import DELIVERABLE_EVENTS
 from core.acp.view import options
 from tests.tools_keys import README, table_in
-from tui.actions import (
-    ACTIONS,
-    ANYWHERE,
-    BY_ID,
-    FOLDER,
-    INBOX,
-    LIST,
-    Action,
-    Keys,
-    here,
-    key_table_markdown,
-    works_in_fields,
-)
+from tui.action import ANYWHERE, FOLDER, INBOX, LIST, Action
+from tui.actions import ACTIONS, BY_ID, Keys, here, key_table_markdown, works_in_fields
 from tui.app import ConsoleApp
 from tui.screens.collaboration import CollaborationScreen
 from tui.screens.help import HelpScreen
