@@ -501,7 +501,8 @@ class ConsoleApp(App[int]):
             self.reading.touch(self.base.path)
             waiting = ", ".join(result.state.waiting)
             then = f"; now waiting for {waiting}" if waiting else ""
-            self.notify(f"appended seq {result.event.seq}: {result.event.name}{then}")
+            named = f"; failure code {result.code}" if result.code is not None else ""
+            self.notify(f"appended seq {result.event.seq}: {result.event.name}{then}{named}")
             for finding in (*result.mended, *result.warnings):
                 self.tell(finding)
 

@@ -1,4 +1,4 @@
-"""Failure codes and receipts of a workspace: found, read once, asked about (docs/design.md §3, docs/specs/console.md §2)."""
+"""Failure codes and receipts of a workspace: found, read once, asked about (docs/design.md §3)."""
 
 from __future__ import annotations
 
@@ -74,7 +74,9 @@ def test_an_unknown_failure_asks_at_its_second_sighting_until_it_has_a_name(tmp_
     assert item.command.startswith(f"collab triage promote {CODE} --root ")
     observe(tmp_path, clock)
     assert [one.id for one in asked()] == [item.id]
-    store.promote(Workspace(tmp_path), CODE, Wish("flange_loose", "pumps", ("flange of",), "Loose.", None), "ada", clock)
+    store.promote(
+        Workspace(tmp_path), CODE, Wish("flange_loose", "pumps", ("flange of",), "Loose.", None), "ada", clock
+    )
     assert asked() == []
 
 
