@@ -123,7 +123,6 @@ def report(folder: Path, made: store.Appended, out: Out) -> None:
     out.line(f"appended seq {event.seq}: {event.name}")
     if made.code is not None:
         out.line(f"failure code: {made.code}")
-        out.put(triage_code=made.code)
     if out.as_json:
         action = view.next_action(reader.read(folder), event.actor or "")
         out.put(
@@ -131,6 +130,8 @@ def report(folder: Path, made: store.Appended, out: Out) -> None:
             state={"phase": state.phase, "owner": state.owner, "waitingFor": list(state.waiting)},
             next={"participant": event.actor, "action": action.text, "command": action.command},
         )
+        if made.code is not None:
+            out.put(triage_code=made.code)
 
 
 def _next_arguments(parser: Parser) -> None:

@@ -71,7 +71,6 @@ def _show(args: argparse.Namespace, out: Out) -> int:
     code = _failure_code(args, snapshot)
     if code is not None:
         out.line(f"failure code: {code}")
-        out.put(triage_code=code)
     before = rounds.chain(args.folder)[1:]
     for path in before:
         out.line(f"previous round: {path}")
@@ -95,6 +94,7 @@ def _show(args: argparse.Namespace, out: Out) -> int:
         documents=documents,
         gates=[{"state": gate.state, "text": gate.text, "where": gate.where} for gate in made],
         rounds=[str(path) for path in before],
+        **({"triage_code": code} if code is not None else {}),
     )
     return DONE
 

@@ -226,8 +226,7 @@ def promotion(root: Path, seen: Seen, wish: Wish, by: str | None, clock: Clock) 
     """A promotion that would work now. Raises Refused with every reason against it."""
     place = Place(root)
     if not wish.match:
-        cause = "without a text that its signals contain nothing would be this code"
-        raise Refused(error("field_missing", cause, None, "--match"))
+        raise Refused(error("field_missing", "a required field is missing: --match", None, "--match"))
     made = store.check_promotion(place, seen.code, wish)
     entry = [
         f"{key}: {', '.join(value) if isinstance(value, list) else value}" for key, value in wish.as_json().items()
