@@ -80,3 +80,26 @@ def folder_lock(root: Root, name: str = LOCK, patience: float = PATIENCE) -> Ite
     finally:
         if fd >= 0:
             os.close(fd)
+
+
+def wait_for_writer(root: Root, name: str = LOCK, patience: float = 2.0) -> bool:
+    """Wait until no writer holds the lock, writing nothing; False when one still does after `patience` seconds.
+
+    What a reader sees while a writer is at work may be half an act; what it sees afterwards is whole.
+    """
+    try:
+        fd, _ = root.open_read(name)
+    except (OSError, Refused):
+        return True
+    deadline = time.monotonic() + patience
+    try:
+        while True:
+            try:
+                fcntl.flock(fd, fcntl.LOCK_SH | fcntl.LOCK_NB)
+                return True
+            except OSError as exc:
+                if exc.errno not in (errno.EAGAIN, errno.EACCES, errno.EINTR) or time.monotonic() >= deadline:
+                    return False
+                time.sleep(0.002)
+    finally:
+        os.close(fd)

@@ -24,9 +24,39 @@ def unresolved(context: Context) -> Reason | None:
 
 
 TRIAGE_ACTIONS: tuple[Action, ...] = (
-    Action("signal", "s", "signal", "Type or paste a signal.", _IN_TRIAGE, 1, "Look", always),
-    Action("open-signal", "f", "open a file", "Take the signal from a file.", _IN_TRIAGE, 12, "Look", always),
-    Action("layer", "l", "layer", "Choose the layer that the signal came from.", _IN_TRIAGE, 6, "Look", always),
+    Action(
+        "signal",
+        "s",
+        "signal",
+        "Type or paste a signal.",
+        _IN_TRIAGE,
+        1,
+        "Look",
+        always,
+        "collab triage classify --text TEXT",
+    ),
+    Action(
+        "open-signal",
+        "f",
+        "open a file",
+        "Take the signal from a file.",
+        _IN_TRIAGE,
+        12,
+        "Look",
+        always,
+        "collab triage classify --receipt FILE",
+    ),
+    Action(
+        "layer",
+        "l",
+        "layer",
+        "Choose the layer that the signal came from.",
+        _IN_TRIAGE,
+        6,
+        "Look",
+        always,
+        "collab triage classify --layer LAYER --receipt FILE",
+    ),
     Action(
         "record",
         "o,f2",

@@ -119,7 +119,7 @@ def look_back(view: FolderView, line: Timeline, index: int) -> FolderView:
     return replace(
         view,
         snapshot=snapshot,
-        next=NextAction("this is the past; 0 returns to now.", None, None),
+        next=NextAction("nothing is written in the past.", None, None),
         options={},
         gates=tuple(gates(snapshot)),
         people=tuple(replace(person, since=None) for person in people(snapshot)),

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 
 from core.acp.history import DELIVERABLE_PHASES, EDITABLE
 from core.acp.model import Event
+from core.acp.supporting import turn_findings
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -127,6 +128,27 @@ def deliverable(context: Context) -> Reason | None:
     """Drafting or revising the primary deliverable, whichever is possible."""
     reasons = [appends(name)(context) for name in ("deliverable_drafted", "deliverable_revised")]
     return None if None in reasons else reasons[0]
+
+
+def freezes(context: Context) -> Reason | None:
+    """The primary deliverable, or a supporting one that is not frozen yet; the form sets the status itself."""
+    reason = appends("deliverable_frozen", "deliverable_not_frozen")(context)
+    view = context.view
+    declared = view.setup.deliverables if view is not None and view.setup is not None else None
+    if reason is None or view is None or declared is None or participant(context) is not None:
+        return reason
+    supporting = {declared.ref(item.file) for item in declared.supporting}
+    return None if supporting & set(view.editable) else reason
+
+
+def declares(context: Context) -> Reason | None:
+    """The owner of a v2 proposal, while it is drafted or revised."""
+    reason = participant(context)
+    view = context.view
+    if reason is not None or view is None or view.me is None:
+        return reason
+    found = turn_findings(view.snapshot, view.me)
+    return Reason(found[0].cause, found[0].next_command) if found else None
 
 
 def may_edit(context: Context) -> Reason | None:

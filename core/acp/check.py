@@ -9,7 +9,13 @@ from core.acp.model import LOG
 from core.acp.reader import HISTORY, Snapshot, read
 from core.files import Root
 from core.finding import Finding, Refused
+from core.lock import wait_for_writer
 from core.state import UserState
+
+UNFINISHED = frozenset(
+    {"projection_stale", "intent_pending", "log_torn", "review_heading_missing", "review_heading_orphan"}
+)
+"""Findings that a writer at work causes for a moment."""
 
 
 def check(path: Path, state: UserState | None = None) -> tuple[Snapshot, list[Finding]]:
@@ -17,7 +23,7 @@ def check(path: Path, state: UserState | None = None) -> tuple[Snapshot, list[Fi
 
     With the person's `state`, what they saw before is compared too, and what they see now is remembered there.
     """
-    snapshot = read(path)
+    snapshot = _settled(path)
     found = list(snapshot.findings)
     try:
         with Root(path) as root:
@@ -32,6 +38,19 @@ def check(path: Path, state: UserState | None = None) -> tuple[Snapshot, list[Fi
         pass
     unique = dict.fromkeys(found)
     return snapshot, sorted(unique, key=lambda item: item.severity != "error")
+
+
+def _settled(path: Path) -> Snapshot:
+    """A look that no writer was in the middle of: what looks unfinished is looked at again once it is done."""
+    snapshot = read(path)
+    if any(item.code in UNFINISHED for item in snapshot.findings):
+        try:
+            with Root(path) as root:
+                wait_for_writer(root)
+        except Refused:
+            return snapshot
+        return read(path)
+    return snapshot
 
 
 def remembered(snapshot: Snapshot, root: Root) -> list[Finding]:

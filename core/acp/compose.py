@@ -68,7 +68,7 @@ def review_block(event: Event, setup: Setup, review: ReviewText, language: str =
     lines = [review_heading(event.at or "", event.actor or "", event.seq or 0), ""]
     lines += _context(event, language, read)
     if setup.deliverables is not None:
-        lines += _review_receipt(setup.deliverables)
+        lines += _review_receipt(setup.deliverables, language)
     for key, entries in (
         ("Position", [review.position]),
         ("Concerns", review.concerns),
@@ -76,7 +76,7 @@ def review_block(event: Event, setup: Setup, review: ReviewText, language: str =
         ("Questions", review.questions),
     ):
         lines += ["", words.word(language, "review", key) + _colon(language)]
-        lines += [bullet(text) for text in entries if text.strip()] or ["- None."]
+        lines += [bullet(text) for text in entries if text.strip()] or [_none(language)]
     return "\n".join(lines) + "\n"
 
 
@@ -84,22 +84,36 @@ def _colon(language: str) -> str:
     return " :" if language == "fr" else "\uff1a" if language in ("ja", "zh") else ":"
 
 
+def _say(language: str, key: str) -> str:
+    """A phrase that we write, in the document's language."""
+    return vocabulary().word(language, "phrases", key)
+
+
+def _none(language: str) -> str:
+    return f"- {_say(language, 'None.')}"
+
+
 def _context(event: Event, language: str, read: int | None) -> list[str]:
     label = vocabulary().word(language, "review", "Context") + _colon(language)
-    return [label, f"- Read `proposal.md` after event seq `{read or event.reply_to}`."]
+    text = _say(language, "Read DOCUMENT after event seq SEQ.")
+    named = text.replace("DOCUMENT", "`proposal.md`").replace("SEQ", f"`{read or event.reply_to}`")
+    return [label, f"- {named}"]
 
 
-def _review_receipt(declared: Deliverables) -> list[str]:
-    others = ", ".join(f"`{declared.ref(item.file)}`" for item in declared.supporting) or "none"
+def _review_receipt(declared: Deliverables, language: str) -> list[str]:
+    words, colon = vocabulary(), _colon(language)
+    stop = "\u3002" if language in ("ja", "zh") else "."
+    others = ", ".join(f"`{declared.ref(item.file)}`" for item in declared.supporting) or _say(language, "none")
     return [
-        f"- Reviewed primary deliverable: `{declared.primary_ref}`",
-        f"- Reviewed supporting deliverables: {others}.",
+        f"- {words.word(language, 'review', 'Reviewed primary deliverable')}{colon} `{declared.primary_ref}`",
+        f"- {words.word(language, 'review', 'Reviewed supporting deliverables')}{colon} {others}{stop}",
         "",
-        "Review Scope:",
-        "- Proposal coherence",
+        words.word(language, "review", "Review Scope") + colon,
+        f"- {_say(language, 'Proposal coherence')}",
+        # This entry is a key that every validator looks for, so it is never translated.
         "- Primary deliverable completeness",
-        "- Accepted decision traceability",
-        "- Implementation readiness",
+        f"- {_say(language, 'Accepted decision traceability')}",
+        f"- {_say(language, 'Implementation readiness')}",
     ]
 
 
@@ -149,7 +163,7 @@ def review_from_text(event: Event, setup: Setup, text: str, language: str = "en"
     if not has_label(body, "Position"):
         return review_block(event, setup, ReviewText(body), language, read)
     if setup.deliverables is not None and "Primary deliverable completeness" not in body:
-        body = "\n".join(_review_receipt(setup.deliverables)) + "\n\n" + body
+        body = "\n".join(_review_receipt(setup.deliverables, language)) + "\n\n" + body
     if not has_label(body, "Context"):
         body = "\n".join(_context(event, language, read)) + "\n\n" + body
     return f"{heading}\n\n{body}\n"
@@ -292,6 +306,25 @@ def add_gates(text: str, gates: Sequence[str]) -> str:
     return f"{text.rstrip()}\n\n## Completion Gates\n\n{lines}\n"
 
 
+_SNAPSHOT = re.compile(r"^(- SHA-256[^\S\n]?[:\uff1a])[^\S\n]*[0-9a-f]{0,64}[^\S\n]*$", re.MULTILINE)
+
+
+def snapshot(old: str, digest: str | None) -> str:
+    """readiness.md with the primary deliverable's digest on its `- SHA-256:` line; None blanks the line."""
+    return _SNAPSHOT.sub(lambda match: f"{match[1]} {digest}" if digest else match[1], old, count=1)
+
+
+def reopen(old: str, gates: Sequence[str]) -> str:
+    """readiness.md for a new round: these gates unticked, the digest of the round before gone."""
+    wanted = {" ".join(gate.split()) for gate in gates}
+    lines = old.split("\n")
+    for index, line in enumerate(lines):
+        match = _TICK_LINE.match(line)
+        if match is not None and " ".join(match[4].split()) in wanted:
+            lines[index] = f"{match[1]} {match[3]}{match[4]}"
+    return snapshot("\n".join(lines), None)
+
+
 @dataclass(frozen=True, slots=True)
 class ConclusionText:
     """The parts of a conclusion that a person gives; the rest follows from the other documents."""
@@ -312,6 +345,10 @@ def conclusion(
     def title(name: str) -> str:
         return "## " + words.word(language, "headings", name)
 
+    def entries(lines: Sequence[str]) -> str:
+        return _untagged("\n".join(lines)) or _none(language)
+
+    colon = _colon(language)
     first = next((line.strip() for line in text.rationale.splitlines() if line.strip()), "")
     accepted = [
         f"- {item.id + '. ' if item.id else ''}{item.title}" for item in scan_decisions(decisions)
@@ -319,34 +356,39 @@ def conclusion(
     bodies: dict[str, str] = {
         "Decision Outcome": f"- [{words.word(language, 'outcomes', text.outcome)}] {first}",
         "Rationale": _untagged(text.rationale.strip()),
-        "Accepted Decisions": _entries(accepted),
-        "Accepted Decisions Summary": _entries(accepted),
-        "Implementation Approach": _untagged(text.approach.strip()) or "As the accepted decisions say.",
-        "Assumptions": _entries([bullet(item) for item in text.assumptions if item.strip()]),
-        "Deferred Follow-ups": _entries(deferred_items(readiness)),
-        "Implementation Blockers": "- None.",
+        "Accepted Decisions": entries(accepted),
+        "Accepted Decisions Summary": entries(accepted),
+        "Implementation Approach": _untagged(text.approach.strip()) or _say(language, "As the accepted decisions say."),
+        "Assumptions": entries([bullet(item) for item in text.assumptions if item.strip()]),
+        "Deferred Follow-ups": entries(deferred_items(readiness)),
+        "Implementation Blockers": _none(language),
         "Next Action": _untagged(text.next_action.strip()),
-        "Readiness Result": "- Objective gates: passed\n- Generated gates: passed\n- Readiness file: `readiness.md`",
+        "Readiness Result": "\n".join(
+            (
+                f"- {_say(language, 'Objective gates')}{colon} {_say(language, 'passed')}",
+                f"- {_say(language, 'Generated gates')}{colon} {_say(language, 'passed')}",
+                f"- {_say(language, 'Readiness file')}{colon} `readiness.md`",
+            )
+        ),
     }
     declared = setup.deliverables
     if declared is not None:
+        none = _say(language, "none")
+        others = ", ".join(declared.ref(item.file) for item in declared.supporting) or none
+        attached = ", ".join(declared.attachments) or none
         bodies["Deliverable Receipt"] = "\n".join(
             (
-                f"- Primary: `{declared.primary_ref}`",
-                f"- Type: `{declared.primary.type}`",
-                f"- SHA-256: `{digest or 'unknown'}`",
-                f"- Supporting: {', '.join(declared.ref(item.file) for item in declared.supporting) or 'none'}",
-                f"- Attachments: {', '.join(declared.attachments) or 'none'}",
+                f"- {_say(language, 'Primary')}{colon} `{declared.primary_ref}`",
+                f"- {_say(language, 'Type')}{colon} `{declared.primary.type}`",
+                f"- SHA-256{colon} `{digest or _say(language, 'unknown')}`",
+                f"- {_say(language, 'Supporting')}{colon} {others}",
+                f"- {_say(language, 'Attachments')}{colon} {attached}",
             )
         )
-    parts = ["# Conclusion"]
+    parts = [f"# {_say(language, 'Conclusion')}"]
     for name in setup.conclusion_headings:
         parts.append(f"{title(name)}\n\n{bodies[name]}")
     return "\n\n".join(parts) + "\n"
-
-
-def _entries(lines: Sequence[str]) -> str:
-    return _untagged("\n".join(lines)) or "- None."
 
 
 def _untagged(text: str) -> str:

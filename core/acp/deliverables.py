@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import PurePosixPath
+from typing import Any
 
 from core.acp.documents import deliverable_status, has_label, scan_decisions, section_filled
 from core.acp.model import DELIVERABLE_EVENTS, DELIVERABLE_TYPES, Deliverable, Deliverables, Document, Event, Setup
@@ -191,6 +192,28 @@ def log_findings(setup: Setup, events: Sequence[Event], read: Reader) -> list[Fi
             cause = f"supporting deliverable has freeze event but is not marked frozen: {ref}"
             found.append(error("supporting_freeze_unmarked", cause, SHOW, "protocol.json"))
     return found
+
+
+def frozen_refs(events: Sequence[Event]) -> frozenset[str]:
+    """The references that a freeze in the log names."""
+    return frozenset(event.doc for event in events if event.name == "deliverable_frozen" and event.doc is not None)
+
+
+def marked(setup: Setup, events: Sequence[Event]) -> Mapping[str, Any]:
+    """protocol.json with `frozen: true` on every supporting deliverable that the log froze; itself when all are."""
+    declared = setup.deliverables
+    if declared is None:
+        return setup.raw
+    frozen = {event.doc for event in events if event.name == "deliverable_frozen" and event.role == "supporting"}
+    files = {item.file for item in declared.supporting if not item.frozen and declared.ref(item.file) in frozen}
+    if not files:
+        return setup.raw
+    # Entries of the wrong type stay where they are; only what the log froze is marked.
+    entries = [
+        {**item, "frozen": True} if isinstance(item, dict) and item.get("file") in files else item
+        for item in setup.raw["deliverables"]["supporting"]
+    ]
+    return {**setup.raw, "deliverables": {**setup.raw["deliverables"], "supporting": entries}}
 
 
 def document_findings(

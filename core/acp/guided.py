@@ -8,11 +8,12 @@ from pathlib import Path
 
 from core.acp import compose, store, view
 from core.acp.check import remembered
+from core.acp.declare import with_status
 from core.acp.model import Draft, Event
 from core.acp.reader import Snapshot, locate
 from core.acp.rules import turn_findings
 from core.clock import SYSTEM, Clock
-from core.files import Root
+from core.files import Root, sha256
 from core.finding import Finding, Refused, error, errors
 from core.lock import PATIENCE
 from core.sanitize import clip
@@ -25,7 +26,8 @@ SUMMARY_WIDTH = 120
 class Act:
     """One guided act: which event, in whose name, and the document that goes with it.
 
-    `text` makes the new document from (event, old text, snapshot); None leaves the document as it is.
+    `text` makes the new document from (event, old text, snapshot); None leaves the document as it is. A freeze names
+    the `deliverable` by its reference; None is the primary one.
     """
 
     event: str
@@ -33,6 +35,7 @@ class Act:
     summary: str | None = None
     document: str | None = None
     text: Callable[[Event, str, Snapshot], str] | None = None
+    deliverable: str | None = None
 
     @property
     def validates(self) -> bool:
@@ -43,12 +46,42 @@ class Act:
 def draft(act: Act, snapshot: Snapshot) -> Draft:
     """The event's draft: it answers the latest event, and says what is usual unless told otherwise."""
     made = view.default_draft(snapshot, act.participant, act.event)
+    if act.event == "deliverable_frozen":
+        made = _freezing(act, snapshot, made)
     return made if act.summary is None else replace(made, summary=act.summary)
+
+
+def _freezing(act: Act, snapshot: Snapshot, made: Draft) -> Draft:
+    """The digest is that of the file as the freeze leaves it."""
+    declared = snapshot.setup.deliverables if snapshot.setup is not None else None
+    ref = act.deliverable or (declared.primary_ref if declared is not None else None)
+    if declared is None or ref is None:
+        return made
+    data = snapshot.document(ref).data
+    primary = ref == declared.primary_ref
+    summary = made.summary if primary else f"Supporting deliverable {ref} frozen."
+    # Without a file the digest cannot matter: that it is missing is what the caller is to read.
+    digest = sha256(with_status(data, "Frozen", ref)) if data is not None else "0" * 64
+    return replace(made, doc=ref, role="primary" if primary else "supporting", sha256=digest, summary=summary)
+
+
+def _freeze_change(act: Act, snapshot: Snapshot) -> store.Change | None:
+    """`Status: Frozen` in the file, where it does not say so yet."""
+    ref = draft(act, snapshot).doc
+    data = snapshot.document(ref).data if ref is not None else None
+    if ref is None or data is None:
+        return None
+    new = with_status(data, "Frozen", ref)
+    if new == data:
+        return None
+    return change(replace(act, document=ref, text=lambda event, old, seen: new.decode("utf-8")), snapshot)
 
 
 def change(act: Act, snapshot: Snapshot) -> store.Change | None:
     """The document part of an act."""
     make = act.text
+    if act.event == "deliverable_frozen" and make is None:
+        return _freeze_change(act, snapshot)
     if make is None or act.document is None:
         return None
 
@@ -144,14 +177,22 @@ def decisions(participant: str, text: str | None, accept: bool, summary: str | N
 
 
 def ready(participant: str, ticks: tuple[str, ...] = (), tick_all: bool = False, summary: str | None = None) -> Act:
-    """readiness_passed, with lines of readiness.md ticked."""
+    """readiness_passed, with lines of readiness.md ticked; in v2 its snapshot line gets the frozen digest."""
 
     def make(event: Event, old: str, snapshot: Snapshot) -> str:
         ticked = compose.tick(old, ticks, tick_all)
-        gates = snapshot.setup.gates if tick_all and snapshot.setup is not None else ()
-        return compose.add_gates(ticked, gates)
+        setup = snapshot.setup
+        gates = setup.gates if tick_all and setup is not None else ()
+        declared = setup.deliverables if setup is not None else None
+        digest = snapshot.document(declared.primary_ref).sha256 if declared is not None else None
+        return compose.snapshot(compose.add_gates(ticked, gates), digest)
 
     return Act("readiness_passed", participant, summary, "readiness.md", make if ticks or tick_all else None)
+
+
+def freeze(participant: str, deliverable: str | None = None, summary: str | None = None) -> Act:
+    """deliverable_frozen: `Status: Frozen` in the file and the digest of exactly those bytes, in one act."""
+    return Act("deliverable_frozen", participant, summary, deliverable=deliverable)
 
 
 def complete(participant: str, text: compose.ConclusionText | str | None, summary: str | None = None) -> Act:

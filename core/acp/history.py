@@ -165,7 +165,8 @@ def _may_edit(setup: Setup, name: str, state: State) -> bool:
         return state.phase in EDITABLE[name]
     if name == PROTOCOL:
         return state.phase != "reviewing"
-    return state.phase in DELIVERABLE_PHASES and not state.frozen
+    primary = setup.deliverables.primary_ref if setup.deliverables is not None else name
+    return state.phase in DELIVERABLE_PHASES and not (state.frozen and name == primary)
 
 
 def _late_heading(root: Root, snapshot: Snapshot, before: str, now: str, seq: int) -> bool:
@@ -189,4 +190,14 @@ def digests(documents: Sequence[Document], setup: Mapping[str, Any]) -> dict[str
     """Name to sha256 of those that could be read, and of what protocol.json says beside the projection."""
     found = {item.name: item.sha256 for item in documents if item.sha256 is not None}
     agreed = {key: value for key, value in setup.items() if key not in _PROJECTION}
+    declared = agreed.get("deliverables")
+    supporting = declared.get("supporting") if isinstance(declared, dict) else None
+    if isinstance(declared, dict) and isinstance(supporting, list):
+        # The mark follows from the log, as the projection does; validation compares the two.
+        kept = [_unmarked(item) if isinstance(item, dict) else item for item in supporting]
+        agreed["deliverables"] = {**declared, "supporting": kept}
     return {**found, PROTOCOL: sha256(json.dumps(agreed, sort_keys=True).encode("ascii"))}
+
+
+def _unmarked(item: Mapping[str, Any]) -> dict[str, Any]:
+    return {key: value for key, value in item.items() if key != "frozen"}

@@ -20,8 +20,18 @@ def prompt(snapshot: Snapshot, who: str) -> str:
     # One line each: a line of its own inside them would read like one of ours.
     gates = "\n".join(f"- {' '.join(gate.split())}" for gate in setup.gates)
     objective = " ".join(setup.objective.split())
+    declared = setup.deliverables
+    draft = freeze = read = ""
+    if declared is not None:
+        ref = f"`{' '.join(declared.primary_ref.split())}`"
+        draft = f"""\
+- drafting: fill every section of {ref}, then record it with the command that this prints:
+  collab next --folder {folder} --participant {me}
+"""
+        freeze = f"  collab freeze --folder {folder} --as {me}\n"
+        read = f" and {ref}"
     owner_steps = f"""\
-- drafting: write proposal.md, then
+{draft}- drafting: write proposal.md, then
   collab submit --folder {folder} --as {me} --file PROPOSAL --wait
 - reviewing: wait; change no document meanwhile.
 - revising: read review.md, answer every required change in proposal.md, then
@@ -31,11 +41,11 @@ def prompt(snapshot: Snapshot, who: str) -> str:
   collab classify --folder {folder} --as {me} --resolve "QUESTION" --defer "OTHER QUESTION :: REASON"
   collab accept --folder {folder} --as {me} --wait
 - readiness_check: when every gate really holds,
-  collab ready --folder {folder} --as {me} --tick-all
+{freeze}  collab ready --folder {folder} --as {me} --tick-all
   collab complete --folder {folder} --as {me} --outcome proceed --rationale "WHY" --next "WHAT IS DONE NEXT"
 """
     other_steps = f"""\
-- reviewing: read proposal.md, then
+- reviewing: read proposal.md{read}, then
   collab review --folder {folder} --as {me} --position "WHERE YOU STAND" --concern "…" --change "…" --wait
 - decision_review: read decisions.md and readiness.md; when you agree,
   collab accept --folder {folder} --as {me} --wait

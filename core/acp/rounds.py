@@ -8,7 +8,7 @@ from collections.abc import Mapping
 from pathlib import Path
 
 from core import journal
-from core.acp import reader, templates
+from core.acp import carry, compose, reader, templates
 from core.acp.model import PROTOCOL
 from core.acp.reader import HISTORY, Snapshot, require
 from core.clock import Clock
@@ -19,9 +19,10 @@ PREDECESSOR = re.compile(r"^- Previous round: `(.+)`$", re.MULTILINE)
 
 
 def new_round(source: Path, target: Path, clock: Clock) -> None:
-    """A fresh v1 folder with objective, participants, gates and documents carried over. Raises Refused.
+    """A fresh folder with objective, participants, gates, documents and deliverables carried over. Raises Refused.
 
-    Reviews and the conclusion belong to the round that they ended: they begin from the templates again.
+    Reviews and the conclusion belong to the round that they ended: they begin from the templates again, in the
+    language of the proposal.
     """
     snapshot = require(source)
     setup = snapshot.setup
@@ -34,18 +35,26 @@ def new_round(source: Path, target: Path, clock: Clock) -> None:
         raise Refused(error("round_same_folder", "the new round needs a folder of its own", None, "--folder"))
     documents = [snapshot.document(name) for name in ("proposal.md", "decisions.md", "readiness.md")]
     carried = {one.name: one.data for one in documents if one.data is not None}
-    _check_free(target, carried)
+    gates, declared = setup.gates, None
+    if setup.schema >= 2:
+        declared, renamed = carry.declaration(snapshot, setup, target)
+        gates = carry.objective_gates(setup)
+        carried = carry.documents(carried, setup, renamed)
+    _check_free(target, {**carried, **carry.internal_files(declared)})
     ended = f"- It ended {snapshot.state.phase} at seq {snapshot.state.seq}."
     notes = f"\n## Round\n\n- Previous round: `{source}`\n{ended}\n"
     templates.initialize(
         target,
         setup.objective,
         setup.participants,
-        setup.gates,
+        gates,
         clock,
+        compose.language_of(snapshot.document("readiness.md").text),
         extra=carried,
         notes=notes,
         previous=source,
+        declared=declared,
+        before=lambda root: carry.attachments(snapshot, setup, root),
     )
 
 

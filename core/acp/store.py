@@ -8,15 +8,17 @@ from __future__ import annotations
 
 import json
 import shlex
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
 from core import journal
-from core.acp import history
+from core.acp import deliverables, history
 from core.acp.model import DOCUMENTS, LOG, PROTOCOL, Document, Draft, Event, Setup, State
-from core.acp.reader import DAMAGED, HISTORY, PENDING, FolderReader, Snapshot, locate, repo_root
+from core.acp.place import deliverables_root
+from core.acp.reader import DAMAGED, HISTORY, PENDING, FolderReader, Snapshot, locate
 from core.acp.rules import decide, evolve, latest_at, next_seq, record
 from core.acp.validation import projection_findings
 from core.clock import SYSTEM, Clock, stamp
@@ -307,6 +309,9 @@ def _put_back(root: Root, snapshot: Snapshot, name: str, after: str, old: bytes 
 
 
 def _settle(root: Root, snapshot: Snapshot, event: Event, line: bytes, after: State, clock: Clock) -> None:
+    if snapshot.setup is not None:
+        marked = deliverables.marked(snapshot.setup, (*snapshot.events, event))
+        snapshot = replace(snapshot, setup=replace(snapshot.setup, raw=marked))
     try:
         _remember(root, snapshot, event, line)
     except Refused:
@@ -363,26 +368,28 @@ def _write_document(root: Root, snapshot: Snapshot, name: str, data: bytes) -> N
     item = declared.find(name) if declared is not None else None
     if declared is None or item is None or snapshot.setup is None:
         raise Refused(error("deliverable_doc_wrong", f"{name} is no declared deliverable", None, name))
-    if declared.mode != "external":
-        root.replace(f"{declared.dir}/{item.file}", data)
-        return
-    base, problem = repo_root(snapshot.path, snapshot.setup)
-    if base is None:
-        raise Refused(error("setup_invalid", problem or "repoRoot is wrong", None, PROTOCOL))
-    # Temporary files stay in the collaboration's own sidecar, where the next writer clears them away.
-    inside = snapshot.path.resolve().relative_to(base)
-    with Root(base, f"{inside}/.collab") as outside:
-        outside.replace(f"{declared.dir}/{item.file}", data)
+    with deliverables_root(snapshot.path, snapshot.setup, root) as (base, prefix):
+        base.replace(f"{prefix}/{item.file}", data)
+
+
+@contextmanager
+def settled(
+    path: Path, clock: Clock = SYSTEM, patience: float = PATIENCE
+) -> Iterator[tuple[Root, Snapshot, list[Finding]]]:
+    """The folder under its lock, mended: (open folder, how it is, what was mended). Raises Refused."""
+    with Root(_collaboration(path)) as root, folder_lock(root, patience=patience):
+        reader = FolderReader(path)
+        try:
+            done, snapshot = _mend(root, reader, clock)
+            yield root, snapshot, done
+        finally:
+            reader.close()
 
 
 def mend(path: Path, clock: Clock = SYSTEM, patience: float = PATIENCE) -> list[Finding]:
     """`collab repair`: settle what a killed writer left; returns what was done, as warnings. Raises Refused."""
-    with Root(_collaboration(path)) as root, folder_lock(root, patience=patience):
-        reader = FolderReader(path)
-        try:
-            return _mend(root, reader, clock)[0]
-        finally:
-            reader.close()
+    with settled(path, clock, patience) as (_, _, done):
+        return done
 
 
 def _mend(root: Root, reader: FolderReader, clock: Clock) -> tuple[list[Finding], Snapshot]:
@@ -401,8 +408,11 @@ def _mend(root: Root, reader: FolderReader, clock: Clock) -> tuple[list[Finding]
     if snapshot.intent is not None and snapshot.setup is not None:
         done.append(_mend_intent(root, snapshot, clock))
         snapshot = reader.refresh()
-    if snapshot.setup is not None and projection_findings(snapshot.setup, snapshot.state):
-        _project(root, snapshot.setup, snapshot.state, clock)
+    marked = deliverables.marked(snapshot.setup, snapshot.events) if snapshot.setup is not None else {}
+    if snapshot.setup is not None and (
+        projection_findings(snapshot.setup, snapshot.state) or marked is not snapshot.setup.raw
+    ):
+        _project(root, replace(snapshot.setup, raw=marked), snapshot.state, clock)
         phase = snapshot.state.phase
         cause = f"{PROTOCOL} was stale; it now says {phase}, as the log does"
         done.append(warning("projection_rebuilt", cause, None, PROTOCOL))

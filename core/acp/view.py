@@ -9,6 +9,7 @@ from datetime import datetime
 from pathlib import Path
 from typing import Literal
 
+from core.acp.deliverables import frozen_refs
 from core.acp.history import DELIVERABLE_PHASES, EDITABLE
 from core.acp.model import DELIVERABLE_EVENTS, PHASES, Draft, Event, Setup, State
 from core.acp.reader import Snapshot, locate
@@ -181,14 +182,14 @@ def _closing(snapshot: Snapshot, setup: Setup, state: State, participant: str) -
     if not readiness.clean:
         text = f"classify readiness.md questions and clear blockers before {before}."
         return _act(text, before, snapshot, participant)
-    if not readiness.ready:
-        text = "complete the final design checklist in readiness.md."
-        return _act(text, before, snapshot, participant)
     if setup.schema >= 2 and not state.frozen:
         text = (
             "freeze the primary deliverable with deliverable_frozen, run collab validate, then append readiness_passed."
         )
         return _act(text, "deliverable_frozen", snapshot, participant)
+    if not readiness.ready:
+        text = "complete the final design checklist in readiness.md."
+        return _act(text, before, snapshot, participant)
     if not state.readiness_passed:
         text = "run collab validate, then append readiness_passed."
         return _act(text, "readiness_passed", snapshot, participant)
@@ -359,8 +360,10 @@ def editable(snapshot: Snapshot, participant: str) -> tuple[str, ...]:
         if state.phase in phases and participant in _editors(state, name, setup):
             names.append(name)
     declared = setup.deliverables
-    if declared is not None and participant == state.owner and state.phase in DELIVERABLE_PHASES and not state.frozen:
-        names += [declared.ref(item.file) for item in (declared.primary, *declared.supporting)]
+    if declared is not None and participant == state.owner and state.phase in DELIVERABLE_PHASES:
+        refs = [declared.ref(item.file) for item in (declared.primary, *declared.supporting)]
+        frozen = frozen_refs(snapshot.events)
+        names += [ref for ref in refs if ref not in frozen]
     return tuple(names)
 
 

@@ -135,6 +135,13 @@ class Screen:
             for row, marks in zip(self.cells, self.bold, strict=True)
         )
 
+    def title(self) -> str:
+        """The title of the framed field that has the focus: it alone is bold in its frame."""
+        for line, strong in zip(self.lines, self.strong().split("\n"), strict=True):
+            if line.strip().startswith("╭") and strong.strip():
+                return strong.strip()
+        return ""
+
 
 class PtyConsole:
     """`collab …` in a pseudo-terminal. `output` is every byte that it wrote; `screen` is what a person sees now."""
@@ -182,15 +189,12 @@ class PtyConsole:
             os.write(self._master, KEYS.get(key, key).encode())
 
     def fill(self, *keys: str) -> None:
-        """Keys into a form. After a Tab it waits for the next field, as a person does: its title is drawn bold."""
+        """Keys into a form. Around a Tab it waits for the field, as a person does: its title is drawn bold."""
         for key in keys:
+            before = self._until(self.screen.title, bool, PATIENCE)
+            self.press(key)
             if key == "tab":
-                with self._news:
-                    before = _titles(self.screen.strong())
-                self.press(key)
-                self._until(self.screen.strong, lambda shown, old=before: _titles(shown) not in ("", old), PATIENCE)
-            else:
-                self.press(key)
+                self._until(self.screen.title, lambda shown, old=before: shown not in ("", old), PATIENCE)
 
     def press_until(self, key: str, condition: Callable[[str], object]) -> str:
         """Press a key that does no harm until the screen satisfies the condition."""
@@ -248,11 +252,6 @@ class PtyConsole:
         self.process.wait()
         self._thread.join(PATIENCE)
         os.close(self._master)
-
-
-def _titles(strong: str) -> str:
-    """Of what is bold, the titles of fields: rows below the headline and above the bar."""
-    return "\n".join(line.strip() for line in strong.split("\n")[2:-2] if line.strip())
 
 
 def environment(home: Path, **more: str) -> dict[str, str]:

@@ -19,8 +19,8 @@ from tests.console.hosts import SIZES, Host, is_inert, running, settle
 from tui.forms.answers import AnswersField
 from tui.forms.append import AppendForm
 from tui.forms.base import FormScreen
-from tui.forms.fields import CheckField, ChoiceField, LineField
-from tui.forms.guided import FORMS, BlockForm, ClassifyForm, ConclusionForm, ReadyForm, form_for
+from tui.forms.fields import CheckField, ChoiceField
+from tui.forms.guided import FORMS, BlockForm, ClassifyForm, ConclusionForm, FreezeForm, ReadyForm, form_for
 from tui.forms.preview import PreviewScreen
 
 PROPOSAL = "# Proposal\n\nDo it.\n"
@@ -260,7 +260,7 @@ async def test_a_freeze_carries_the_digest_of_the_deliverable(talk: Path, state:
     (talk / "deliverables").mkdir()
     (talk / "deliverables/adr.md").write_text("# Cache\n\nStatus: Draft\n")
     sections = "".join(f"## {name}\n\nSaid.\n\n" for name in SECTIONS["test-plan"])
-    (talk / "deliverables/plan.md").write_text(f"# Plan\n\nStatus: Frozen\n\n{sections}")
+    (talk / "deliverables/plan.md").write_text(f"# Plan\n\nStatus: Draft\n\n{sections}")
     async with running(size=(120, 50), state=state) as (app, pilot):
         form = await open_form(
             app, pilot, form_for("deliverable_drafted")(talk, "server", clock=clock, monotonic=Later())
@@ -273,16 +273,15 @@ async def test_a_freeze_carries_the_digest_of_the_deliverable(talk: Path, state:
         )
         await pilot.press("f2")
         await settle(pilot)
-        assert form.field("event").failed, "the primary one cannot be frozen in drafting"
-        for key, text in (("doc", "deliverables/plan.md"), ("role", "supporting")):
-            field = form.field(key)
-            assert isinstance(field, LineField)
-            field.text = text
+        assert "deliverable_frozen is not allowed from phase drafting" in "\n".join(app.rows())
+        await pilot.press("down")
+        assert form.field("doc").value == "deliverables/plan.md"
         made = await append(app, pilot)
         digest = sha256((talk / "deliverables/plan.md").read_bytes())
         assert (made.event.role, made.event.sha256) == ("supporting", digest)
 
 
 def test_every_event_has_a_form(clock: Any, talk: Path) -> None:
-    assert isinstance(form_for("deliverable_frozen")(talk, "server", clock=clock), AppendForm)
+    assert isinstance(form_for("deliverable_frozen")(talk, "server", clock=clock), FreezeForm)
+    assert isinstance(form_for("deliverable_drafted")(talk, "server", clock=clock), AppendForm)
     assert isinstance(form_for("readiness_passed")(talk, "server", clock=clock), ReadyForm)

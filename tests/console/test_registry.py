@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import string
 from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
@@ -137,16 +136,15 @@ def everything(path: Path) -> dict[str, bytes]:
     return {str(one.relative_to(path)): one.read_bytes() for one in sorted(path.rglob("*")) if one.is_file()}
 
 
-@pytest.mark.parametrize("me", ["server", "reader"])
 async def test_no_single_key_writes_into_a_folder(
-    me: str, make_folder: Any, act: Any, console: Any, open_folder: Any, until: Any
+    make_folder: Any, act: Any, console: Any, open_folder: Any, until: Any
 ) -> None:
     path = make_folder()
     act(path, "server", "proposal_submitted")
     before = everything(path)
-    app = console(me=me, environ={"EDITOR": "true"})
-    keys = {press(key) for action in here(FOLDER) for key in Keys().of(action)} | set(string.ascii_letters)
-    keys = (keys | set(string.digits) | {"enter", "space", "f2", "f3", "f8", "delete", "backspace"}) - {"ctrl+q"}
+    app = console(me="reader", environ={"EDITOR": "true"})
+    keys = {press(key) for action in here(FOLDER) for key in Keys().of(action)}
+    keys = (keys | {"enter", "space", "f2", "f3", "f8", "delete", "backspace"}) - {"ctrl+q"}
     async with app.run_test(size=(80, 24), notifications=True) as pilot:
         for key in sorted(keys):
             if not isinstance(app.screen, CollaborationScreen):

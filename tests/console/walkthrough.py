@@ -15,6 +15,8 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from pathlib import Path
 
+from core.files import Root
+from core.lock import folder_lock
 from tests.conftest import console_script
 from tests.console.pty_driver import PATIENCE, PtyConsole, environment
 
@@ -69,7 +71,6 @@ class Walk:
         ana.sees("Nothing waits for ana")
         ana.press("c")
         ana.sees("New collaboration", "Objective")
-        ana.listens("Objective")
         ana.fill(OBJECTIVE, "tab", "session", "tab", "bob", "enter", "agent", "tab", "It is measured", "f2")
         self.look("new", ana, "Enter create")
         ana.press("enter")
@@ -139,9 +140,12 @@ class Walk:
         self.valid()
 
     def valid(self) -> None:
-        """What `collab validate` says must be 0."""
+        """What `collab validate` says must be 0, between two writes: nobody writes while the lock is held here."""
         words = [console_script(), "validate", "--folder", str(self.folder)]
-        done = subprocess.run(words, env=self.environ, capture_output=True, text=True, timeout=PATIENCE, check=False)
+        with Root(self.folder) as root, folder_lock(root):
+            done = subprocess.run(
+                words, env=self.environ, capture_output=True, text=True, timeout=PATIENCE, check=False
+            )
         assert done.returncode == 0, done.stdout + done.stderr
 
 

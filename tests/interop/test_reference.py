@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import io
 import json
 import os
 import re
+import runpy
 import subprocess
 import sys
 from collections.abc import Callable
+from contextlib import redirect_stderr, redirect_stdout
 from dataclasses import dataclass
 from hashlib import sha256
 from pathlib import Path
@@ -82,6 +85,28 @@ def theirs(scripts: Path) -> Side:
             check=False,
         )
         return done.returncode, done.stdout + done.stderr
+
+    return Side("the reference", run)
+
+
+def inside(scripts: Path) -> Side:
+    """The same scripts run in this process: a way of many steps would else spend its time in starting Python."""
+
+    def run(verb: str, folder: Path, *argv: str) -> tuple[int, str]:
+        said, old = io.StringIO(), sys.argv
+        sys.argv = [NAMES[verb], "--folder", str(folder), *argv]
+        sys.path.insert(0, str(scripts))
+        status: int | str | None = 0
+        try:
+            with redirect_stdout(said), redirect_stderr(said):
+                runpy.run_path(str(scripts / NAMES[verb]), run_name="__main__")
+        except SystemExit as exc:
+            status = exc.code
+        finally:
+            sys.path.remove(str(scripts))
+            sys.argv = old
+        assert isinstance(status, int)
+        return status, said.getvalue()
 
     return Side("the reference", run)
 
@@ -304,33 +329,46 @@ def conclusion(ref: str) -> str:
     return f"# C\n\n## Decision Outcome\n\n- [proceed] Build it.\n\n{body}"
 
 
-@pytest.mark.parametrize("first", [0, 1], ids=["ours at even steps", "ours at odd steps"])
-@pytest.mark.parametrize("mode", ["internal", "external"])
-def test_version_two_from_init_to_completed(tmp_path: Path, ours: Side, first: int, mode: str) -> None:
-    reference_side = theirs(reference(2))
-    sides = (ours, reference_side)
-    folder = tmp_path / "work" / "talk"
-    extra = ["--primary-deliverable-type", "design-spec"]
-    ref, file = "deliverables/design-spec.md", folder / "deliverables/design-spec.md"
-    if mode == "external":
-        (tmp_path / "work").mkdir()
-        extra += ["--deliverables-mode", "external", "--repo-root", "..", "--deliverables-dir", "docs"]
-        ref, file = "external:design-spec.md", tmp_path / "work/docs/design-spec.md"
-    begin(reference_side, folder, *extra)
-    agree(*sides, folder, "init")
+TYPES = ("adr", "design-spec", "implementation-plan", "decision-memo", "review-report", "test-plan", "custom")
+CHECKS = ("Keys & values", "Was bleibt (offen)")
 
-    def freeze(place: Path, seq: int) -> None:
-        file.write_text(filled(file.read_text(), "Frozen"))
+
+@dataclass(frozen=True)
+class Declared:
+    """A primary deliverable: the flags of `init`, its reference, and where its file lies."""
+
+    flags: tuple[str, ...]
+    ref: str
+    file: Path
+
+
+def declared(folder: Path, kind: str, mode: str) -> Declared:
+    flags = ["--primary-deliverable-type", kind]
+    name = f"{kind}.md"
+    if kind == "custom":
+        name = "notes/made to order.md"
+        flags += ["--primary-deliverable-file", name]
+        flags += [word for check in CHECKS for word in ("--primary-deliverable-check", check)]
+    if mode == "internal":
+        return Declared(tuple(flags), f"deliverables/{name}", folder / "deliverables" / name)
+    folder.parent.mkdir()
+    flags += ["--deliverables-mode", "external", "--repo-root", "..", "--deliverables-dir", "docs/agreed"]
+    return Declared(tuple(flags), f"external:{name}", folder.parent / "docs/agreed" / name)
+
+
+def way_2(made: Declared) -> tuple[Step, ...]:
+    """Every step of a v2 collaboration, its documents written by hand."""
+    ref, file = made.ref, made.file
+
+    def fill(status: str) -> Callable[[Path, int], None]:
+        return lambda folder, seq: file.write_text(filled(file.read_text(), status)) and None
 
     def readiness(place: Path, seq: int) -> None:
-        text = (place / "readiness.md").read_text().replace("- [unresolved]", "- [resolved]").replace("- [ ]", "- [x]")
-        (place / "readiness.md").write_text(text)
+        text = (place / "readiness.md").read_text().replace("- [unresolved]", "- [resolved]").replace("TBD", "Keys")
+        (place / "readiness.md").write_text(text.replace("- [ ]", "- [x]"))
 
-    def draft(place: Path, seq: int) -> None:
-        file.write_text(filled(file.read_text(), "In Review"))
-
-    way = (
-        Step("server", "deliverable_drafted", ref, draft),
+    return (
+        Step("server", "deliverable_drafted", ref, fill("In Review")),
         Step("server", "proposal_submitted", "proposal.md", put("proposal.md", "# P\n\nUse a cache.\n")),
         Step("reader", "review_submitted", "review.md", review("reader", ref)),
         Step("editor", "review_submitted", "review.md", review("editor", ref)),
@@ -340,16 +378,164 @@ def test_version_two_from_init_to_completed(tmp_path: Path, ours: Side, first: i
         Step("editor", "decision_accepted", "decisions.md"),
         Step("server", "decision_accepted", "decisions.md"),
         Step("reader", "decision_accepted", "decisions.md"),
-        Step("server", "deliverable_frozen", ref, freeze),
-        Step("server", "readiness_passed", "readiness.md"),
+        Step("server", "deliverable_frozen", ref, fill("Frozen")),
+        Step("server", "readiness_passed", "readiness.md", readiness),
         Step("server", "completed", "conclusion.md", put("conclusion.md", conclusion(ref))),
     )
-    for number, step in enumerate(way):
-        more = {"role": "primary"} if step.event.startswith("deliverable_") else {}
-        if step.write is not None:
-            step.write(folder, len(log(folder)) + 1)
-        if step.event == "deliverable_frozen":
-            more["sha256"] = sha256(file.read_bytes()).hexdigest()
-        append(sides[(number + first) % 2], folder, step, **more)
+
+
+def take_2(side: Side, folder: Path, step: Step, made: Declared) -> None:
+    more = {"role": "primary"} if step.event.startswith("deliverable_") else {}
+    if step.write is not None:
+        step.write(folder, len(log(folder)) + 1)
+    if step.event == "deliverable_frozen":
+        more["sha256"] = sha256(made.file.read_bytes()).hexdigest()
+    append(side, folder, step, **more)
+
+
+@pytest.mark.parametrize("first", [0, 1], ids=["ours begins", "the reference begins"])
+@pytest.mark.parametrize("mode", ["internal", "external"])
+@pytest.mark.parametrize("kind", TYPES)
+def test_version_two_from_init_to_completed(tmp_path: Path, ours: Side, kind: str, first: int, mode: str) -> None:
+    sides = (ours, inside(reference(2)))
+    folder = tmp_path / "work" / "talk"
+    made = declared(folder, kind, mode)
+    begin(sides[first], folder, *made.flags)
+    agree(*sides, folder, "init")
+    for number, step in enumerate(way_2(made), start=first + 1):
+        take_2(sides[number % 2], folder, step, made)
         agree(*sides, folder, f"{number} {step.event}")
     assert log(folder)[-1]["event"] == "completed"
+
+
+@pytest.mark.parametrize("kind", TYPES)
+@pytest.mark.parametrize("mode", ["internal", "external"])
+def test_both_begin_a_folder_alike(tmp_path: Path, ours: Side, kind: str, mode: str) -> None:
+    """The same files in the same places, and the same protocol.json to the last key."""
+    found = []
+    for side in (ours, inside(reference(2))):
+        place = tmp_path / side.name
+        made = declared(place / "talk", kind, mode)
+        begin(side, place / "talk", *made.flags)
+        setup = json.loads((place / "talk" / "protocol.json").read_text())
+        files = {str(path.relative_to(place)) for path in place.rglob("*") if path.is_file()}
+        kept = {name for name in files if ".collab" not in name and ".gitattributes" not in name}
+        found.append(({**setup, "createdAt": "", "updatedAt": ""}, kept))
+    assert found[0] == found[1]
+
+
+BAD = (
+    ("one participant", 1, ()),
+    ("custom without a file", 3, ("--primary-deliverable-check", "A")),
+    ("custom without a check", 3, ("--primary-deliverable-file", "a.md")),
+    ("no Markdown", 3, ("--primary-deliverable-file", "a.txt", "--primary-deliverable-check", "A")),
+    ("a way out", 3, ("--primary-deliverable-file", "../a.md", "--primary-deliverable-check", "A")),
+    ("an absolute folder", 3, ("--primary-deliverable-file", "a.md", "--primary-deliverable-check", "A",
+                               "--deliverables-dir", "/tmp")),
+    ("external without a root", 3, ("--primary-deliverable-file", "a.md", "--primary-deliverable-check", "A",
+                                    "--deliverables-mode", "external")),
+    ("internal with a root", 3, ("--primary-deliverable-file", "a.md", "--primary-deliverable-check", "A",
+                                 "--repo-root", "..")),
+    ("an absolute root", 3, ("--primary-deliverable-file", "a.md", "--primary-deliverable-check", "A",
+                             "--deliverables-mode", "external", "--repo-root", "/")),
+)  # fmt: skip
+
+
+@pytest.mark.parametrize(("people", "flags"), [one[1:] for one in BAD], ids=[one[0] for one in BAD])
+def test_both_refuse_the_same_declarations(tmp_path: Path, ours: Side, people: int, flags: tuple[str, ...]) -> None:
+    for side in (ours, inside(reference(2))):
+        folder = tmp_path / side.name
+        who = [word for name in PEOPLE[:people] for word in ("--participant", name)]
+        argv = [*who, "--objective", "O", "--completion", "G", "--primary-deliverable-type", "custom", *flags]
+        status, said = side.run("init", folder, *argv)
+        assert (status, folder.exists()) == (2, False), said
+
+
+GUIDED_2: tuple[tuple[str, tuple[str, ...]], ...] = (
+    ("server", ("append", "--event", "deliverable_drafted", "--role", "primary", "--doc", "{ref}")),
+    ("server", ("submit", "--file", "{proposal}")),
+    ("reader", ("review", "--position", "In favour", "--concern", "Eviction", "--change", "Name the policy")),
+    ("editor", ("review", "--position", "Against", "--question", "Why?")),
+    ("server", ("append", "--event", "deliverable_revised", "--role", "primary", "--doc", "{ref}")),
+    ("server", ("revise", "--file", "{proposal}")),
+    ("server", ("classify", "--resolve", "Keys", "--defer", "Sizes :: later")),
+    ("editor", ("accept",)),
+    ("server", ("accept",)),
+    ("reader", ("accept",)),
+    ("server", ("freeze",)),
+    ("server", ("ready", "--tick-all")),
+    ("server", ("complete", "--outcome", "proceed", "--rationale", "It fits", "--next", "Open it")),
+)
+
+
+@pytest.mark.parametrize("first", [0, 1, 2], ids=["guided at even steps", "guided at odd steps", "guided alone"])
+@pytest.mark.parametrize("mode", ["internal", "external"])
+def test_guided_verbs_of_version_two_alternate_with_the_reference(
+    tmp_path: Path, ours: Side, first: int, mode: str
+) -> None:
+    """Our composed documents pass the v2 reference's gates after every step; `freeze` writes status and digest."""
+    reference_side = inside(reference(2))
+    folder = tmp_path / "work" / "talk"
+    made = declared(folder, "design-spec", mode)
+    (tmp_path / "proposal.md").write_text("# P\n\nUse a cache.\n")
+    texts = {"{proposal}": str(tmp_path / "proposal.md"), "{ref}": made.ref}
+    begin(ours, folder, *made.flags)
+    steps = way_2(made)
+    for number, (step, (who, (verb, *argv))) in enumerate(zip(steps, GUIDED_2, strict=True)):
+        if first < 2 and number % 2 != first:
+            take_2(reference_side, folder, step, made)
+        elif verb == "append":
+            take_2(ours, folder, step, made)
+        else:
+            if step.event == "proposal_revised":
+                (folder / "decisions.md").write_text(decisions(made.ref))
+            status, said = ours.run(verb, folder, "--as", who, *[texts.get(word, word) for word in argv])
+            assert status == 0, f"{verb}: {said}"
+        assert log(folder)[-1]["event"] == step.event
+        agree(ours, reference_side, folder, f"{number} {step.event}")
+    digest = sha256(made.file.read_bytes()).hexdigest()
+    assert next(one for one in log(folder) if one["event"] == "deliverable_frozen")["sha256"] == digest
+
+
+def test_a_supporting_deliverable_is_declared_and_frozen_to_the_reference_too(tmp_path: Path, ours: Side) -> None:
+    reference_side = inside(reference(2))
+    folder = tmp_path / "work" / "talk"
+    made = declared(folder, "adr", "internal")
+    begin(ours, folder, *made.flags)
+    argv = ["add", "plan.md", "--type", "implementation-plan", "--folder", str(folder), "--as", "server"]
+    assert main(["deliverable", *argv]) == 0
+    agree(ours, reference_side, folder, "add")
+    plan = folder / "deliverables/plan.md"
+    plan.write_text(filled(plan.read_text(), "In Review"))
+    status, said = ours.run("freeze", folder, "--as", "server", "--doc", "deliverables/plan.md")
+    assert status == 0, said
+    agree(ours, reference_side, folder, "freeze")
+    assert "Status: Frozen" in plan.read_text()
+    assert json.loads((folder / "protocol.json").read_text())["deliverables"]["supporting"][0]["frozen"] is True
+    for step in way_2(made):
+        take_2(reference_side, folder, step, made)
+        agree(ours, reference_side, folder, step.event)
+
+
+@pytest.mark.parametrize("mode", ["internal", "external"])
+def test_a_new_round_of_version_two_is_one_to_the_reference(tmp_path: Path, ours: Side, mode: str) -> None:
+    reference_side = inside(reference(2))
+    folder = tmp_path / "work" / "talk"
+    made = declared(folder, "test-plan", mode)
+    begin(ours, folder, *made.flags)
+    for step in way_2(made):
+        take_2(ours, folder, step, made)
+    second = folder.parent / "talk-2"
+    status, said = ours.run("new-round", second, "--from", str(folder))
+    assert status == 0, said
+    agree(ours, reference_side, folder, "the round that ended")
+    agree(ours, reference_side, second, "the new one")
+    ref = json.loads((second / "protocol.json").read_text())["deliverables"]["primary"]["file"]
+    base = second / "deliverables" if mode == "internal" else made.file.parent
+    again = Declared((), f"deliverables/{ref}" if mode == "internal" else f"external:{ref}", base / ref)
+    assert "Status: Draft" in again.file.read_text()
+    assert "Agreed." in again.file.read_text()
+    for step in way_2(again):
+        take_2(reference_side, second, step, again)
+        agree(ours, reference_side, second, step.event)
+    agree(ours, reference_side, folder, "the round before, in the end")

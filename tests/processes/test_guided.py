@@ -19,6 +19,7 @@ from core.acp.compose import ReviewText
 from core.acp.reader import read
 from core.acp.templates import initialize
 from tests.conftest import Collab, FixedClock, console_script
+from tests.processes.running import running
 
 PATIENCE = 60.0
 REVIEWERS = [f"reviewer {number:02}" for number in range(24)]
@@ -55,14 +56,12 @@ def test_twenty_four_reviewers_at_once(quick_path: Path, collab: Collab) -> None
     folder = begin(quick_path / "it's a talk", ["server", *REVIEWERS])
     given = {who: words(who, number, quick_path) for number, who in enumerate(REVIEWERS)}
     with ExitStack() as stack:
-        running = {}
+        started = {}
         for who, (argv, _, _) in given.items():
             command = [console_script(), "review", "--folder", str(folder), "--as", who, *argv]
-            running[who] = stack.enter_context(
-                subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE)
-            )
+            started[who] = stack.enter_context(running(command))
         # All of them have started before one gets its text.
-        said = {who: process.communicate(given[who][1], PATIENCE) for who, process in running.items()}
+        said = {who: process.communicate(given[who][1], PATIENCE) for who, process in started.items()}
     snapshot = read(folder)
     by_who = {event.actor: event for event in snapshot.events[2:]}
     assert [event.seq for event in snapshot.events] == list(range(1, 27))
@@ -72,7 +71,7 @@ def test_twenty_four_reviewers_at_once(quick_path: Path, collab: Collab) -> None
     blocks = {block.partition("\n")[0]: block for block in text.split("\n## ")[1:]}
     for who, (_, _, kept) in given.items():
         event = by_who[who]
-        assert running[who].returncode == 0, said[who]
+        assert started[who].returncode == 0, said[who]
         assert said[who] == (f"appended seq {event.seq}: review_submitted\n".encode(), b"")
         heading = f"{event.at} - {who} - seq {event.seq}"
         assert text.count(f"\n## {heading}\n") == 1
@@ -141,10 +140,7 @@ def contents(folder: Path) -> dict[str, tuple[bytes, int, int]]:
 def waiting(folder: Path, who: str, *argv: str, timeout: str = "60") -> Iterator[subprocess.Popen[str]]:
     """A `collab wait` that has looked once and found that it must wait. It never looks again on its own in time."""
     command = [console_script(), "wait", "--folder", str(folder), "--participant", who, "--timeout", timeout]
-    with subprocess.Popen(
-        [*command, "--interval", "60", *argv], stdout=subprocess.PIPE, stderr=subprocess.PIPE, encoding="utf-8"
-    ) as process:
-        assert process.stdout is not None
+    with running([*command, "--interval", "60", *argv], encoding="utf-8") as process:
         assert process.stdout.readline().startswith("waiting: waiting for ")
         yield process
 
@@ -165,7 +161,6 @@ def review(folder: Path, who: str) -> None:
 def test_a_turn_wakes_who_waits(folder: Path) -> None:
     with waiting(folder, "server") as process:
         review(folder, "reader")
-        assert process.stdout is not None
         assert process.stdout.readline() == "waiting: waiting for editor after seq 3\n"
         review(folder, "editor")
         out, err = process.communicate(timeout=PATIENCE)

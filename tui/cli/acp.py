@@ -9,7 +9,7 @@ import sys
 import threading
 import time
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from core.acp import reader, store, view
 from core.acp.model import EVENTS_V2, LOG, Draft
@@ -30,6 +30,9 @@ from tui.cli.base import (
     user_state,
 )
 
+if TYPE_CHECKING:
+    from core.acp.declare import Declaration
+
 DEFAULT_TIMEOUT = 1800.0
 LONGEST_LOOK = 60.0
 """Seconds between two looks at most, where nothing notifies."""
@@ -42,7 +45,22 @@ def _init_arguments(parser: Parser) -> None:
     parser.add_argument("--participant", action="append", default=[], help="an id; the first owns the proposal; repeat")
     parser.add_argument("--objective", default="", help="what the collaboration shall decide")
     parser.add_argument("--completion", action="append", default=[], help="a completion gate; repeat")
-    parser.add_argument("--language", default="en", help="language of the templates (en, fr)")
+    parser.add_argument("--language", default="en", help="language of the templates (en, fr, ja, it, zh)")
+    parser.add_argument(
+        "--primary-deliverable-type",
+        metavar="TYPE",
+        help="makes a schema 2 folder: adr, design-spec, implementation-plan, decision-memo, review-report, "
+        "test-plan or custom",
+    )
+    parser.add_argument("--primary-deliverable-file", help="its Markdown file; <type>.md, custom needs one")
+    parser.add_argument(
+        "--primary-deliverable-check", action="append", default=[], help="custom: a section that it must hold; repeat"
+    )
+    parser.add_argument(
+        "--deliverables-mode", help="internal: in this folder (default); external: in the repository around it"
+    )
+    parser.add_argument("--deliverables-dir", help="their folder (default: deliverables)")
+    parser.add_argument("--repo-root", help="external: the repository, relative to the collaboration folder")
     parser.add_argument("--resume", action="store_true", help="succeed if the folder is a collaboration already")
 
 
@@ -56,12 +74,42 @@ def _init(args: argparse.Namespace, out: Out) -> int:
         out.line(f"Collaboration folder already exists: {folder}")
         out.put(folder=str(folder), schema=_schema(folder))
         return DONE
+    declared = _declaration(args)
     _ask(args, out)
-    templates.initialize(folder, args.objective, args.participant, args.completion, SYSTEM, args.language)
+    templates.initialize(
+        folder, args.objective, args.participant, args.completion, SYSTEM, args.language, declared=declared
+    )
     out.line(f"Initialized ACP collaboration folder: {folder}")
     out.line("state seq: 1")
-    out.put(folder=str(folder), schema=1)
+    out.put(folder=str(folder), schema=1 if declared is None else 2)
     return DONE
+
+
+def _declaration(args: argparse.Namespace) -> Declaration | None:
+    """The deliverable that the flags declare; without a type there is none, and then no other flag either."""
+    given = {
+        "--primary-deliverable-file": args.primary_deliverable_file,
+        "--primary-deliverable-check": args.primary_deliverable_check,
+        "--deliverables-mode": args.deliverables_mode,
+        "--deliverables-dir": args.deliverables_dir,
+        "--repo-root": args.repo_root,
+    }
+    if args.primary_deliverable_type is None:
+        flag = next((name for name, value in given.items() if value), None)
+        if flag is not None:
+            cause = f"{flag} needs --primary-deliverable-type"
+            raise Refused(error("deliverable_type_missing", cause, None, "--primary-deliverable-type"))
+        return None
+    from core.acp.declare import Declaration
+
+    return Declaration(
+        args.primary_deliverable_type,
+        args.primary_deliverable_file or "",
+        args.primary_deliverable_check,
+        args.deliverables_mode or "internal",
+        "deliverables" if args.deliverables_dir is None else args.deliverables_dir,
+        args.repo_root,
+    )
 
 
 def _schema(folder: Path) -> int:
@@ -280,6 +328,8 @@ INIT_EXAMPLE = (
     '--objective "Decide the cache" --completion "Decisions are explicit"'
 )
 
+INIT_EXAMPLE_2 = f"{INIT_EXAMPLE} --primary-deliverable-type adr"
+
 COMMANDS = {
     one.name: one
     for one in (
@@ -288,7 +338,7 @@ COMMANDS = {
             "start a collaboration folder",
             _init_arguments,
             _init,
-            examples=(INIT_EXAMPLE,),
+            examples=(INIT_EXAMPLE, INIT_EXAMPLE_2),
         ),
         Command(
             "append",

@@ -107,6 +107,15 @@ def _ready_arguments(parser: Parser) -> None:
     parser.add_argument("--tick-all", action="store_true", help="tick every line of readiness.md")
 
 
+def _freeze(args: argparse.Namespace, who: str) -> guided.Act:
+    return guided.freeze(who, args.doc, args.summary)
+
+
+def _freeze_arguments(parser: Parser) -> None:
+    _common(parser)
+    parser.add_argument("--doc", metavar="REF", help="a supporting deliverable, by its reference; else the primary one")
+
+
 def _complete(args: argparse.Namespace, who: str) -> guided.Act:
     _only_one(args, "outcome", "rationale", "next", "approach", "assumption")
     if args.file is not None:
@@ -205,6 +214,13 @@ COMMANDS = {
             "accept the decisions",
             _plain("decisions.md"),
             lambda args, who: guided.decisions(who, _text(args), True, args.summary),
+        ),
+        _verb(
+            "freeze",
+            "freeze a deliverable for ever: its status and its digest together",
+            _freeze_arguments,
+            _freeze,
+            "collab freeze --folder cache --as server",
         ),
         _verb(
             "ready",

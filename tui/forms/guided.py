@@ -7,6 +7,7 @@ from functools import partial
 from typing import ClassVar, Final
 
 from core.acp import compose, guided, view
+from core.acp.deliverables import frozen_refs
 from core.acp.documents import scan_decisions, scan_readiness
 from core.acp.reader import Snapshot
 from core.acp.rules import conclusion_findings
@@ -255,6 +256,37 @@ class AcceptForm(DecisionForm):
     EVENT = "decision_accepted"
 
 
+class FreezeForm(GuidedForm):
+    """The primary deliverable, frozen for ever; its status line is set and the digest taken in the same act."""
+
+    HEADING = "Freeze the deliverable"
+    FORM = "freeze"
+    EVENT = "deliverable_frozen"
+
+    def fields(self, snapshot: Snapshot) -> list[Field]:
+        declared = snapshot.setup.deliverables if snapshot.setup is not None else None
+        refs = [declared.ref(item.file) for item in (declared.primary, *declared.supporting)] if declared else []
+        frozen = frozen_refs(snapshot.events)
+        choices = [
+            Choice(ref, ref, reason="frozen already")
+            if ref in frozen
+            else Choice(ref, ref, "primary" if index == 0 else "supporting")
+            for index, ref in enumerate(refs)
+        ]
+        first = refs[0] if refs else ""
+        return [ChoiceField("doc", "Deliverable", choices, where=("--doc", *refs), value=first), self.summary_field()]
+
+    def problems(self) -> Mapping[str, str]:
+        return {} if self.field("doc").value else {"doc": "nothing is left to freeze"}
+
+    def act(self, snapshot: Snapshot) -> Writable:
+        declared = snapshot.setup.deliverables if snapshot.setup is not None else None
+        ref = str(self.field("doc").value)
+        primary = declared is not None and ref == declared.primary_ref
+        act = guided.freeze(self.participant, None if primary else ref, self.summary)
+        return self.made(act, [] if primary else ["--doc", ref])
+
+
 class ReadyForm(GuidedForm):
     """The lines of readiness.md that must be ticked."""
 
@@ -349,6 +381,7 @@ FORMS: Final[Mapping[str, type[GuidedForm]]] = {
         ClassifyForm,
         ProposeForm,
         AcceptForm,
+        FreezeForm,
         ReadyForm,
         ConclusionForm,
         BlockForm,
@@ -369,6 +402,7 @@ __all__ = [
     "ClassifyForm",
     "ConclusionForm",
     "DecisionForm",
+    "FreezeForm",
     "GuidedForm",
     "ProposeForm",
     "ReadyForm",

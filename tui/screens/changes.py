@@ -124,6 +124,11 @@ class DiffScreen(ConsoleScreen):
             DIFF, me=view.me, view=view, selected=view.path, document=self._wanted, parts=count, waiting=waiting
         )
 
+    @property
+    def loaded(self) -> bool:
+        """Whether it is known what changed."""
+        return self._parts is not None
+
     # Moments.
 
     def moment(self, index: int | None) -> str:

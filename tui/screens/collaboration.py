@@ -23,6 +23,7 @@ from tui.legal import Context
 from tui.screens.find import FindBar
 from tui.screens.frame import ActionBar, bindings, home
 from tui.screens.panes import DeliverablesPane, FindingsPane, Panels, Summary, next_of, place_of
+from tui.screens.searching import Searching
 from tui.screens.stepping import PastBar, Stepping
 from tui.screens.tabs import Tab, TabStrip
 from tui.widgets.document import Changes, DocumentView
@@ -62,7 +63,7 @@ def _widget_id(name: str) -> str:
     return f"doc-{name.removesuffix('.md')}"
 
 
-class CollaborationScreen(Stepping):
+class CollaborationScreen(Searching, Stepping):
     """A folder, live. Everything that it shows comes from one `FolderView`."""
 
     WHERE = FOLDER
@@ -74,7 +75,6 @@ class CollaborationScreen(Stepping):
         self._tab = "proposal.md"
         self._ticks = 0
         self._logs_shown: dict[str, object] = {}
-        self._search = ""
 
     def body(self) -> ComposeResult:
         yield PhaseRail(id="phases")
@@ -358,7 +358,7 @@ class CollaborationScreen(Stepping):
         self.go_tab(event.id)
 
     def do_raw(self) -> None:
-        view = self._searched()
+        view = self.searched()
         if isinstance(view, DocumentView):
             view.toggle_raw()
 
@@ -417,64 +417,11 @@ class CollaborationScreen(Stepping):
         elif found is not None and found.next_command:
             self.console_app.notify(f"next: {found.next_command}")
 
-    # Find and filter.
-
-    def _searched(self) -> LineView | None:
+    def searched(self) -> LineView | None:
         if self._tab == DELIVERABLES:
             return self.query_one(DeliverablesPane).document
         target = self.pane_view()
         return target if isinstance(target, LineView) else None
-
-    def do_find(self) -> None:
-        self._open_bar("find")
-
-    def do_filter_log(self) -> None:
-        self._open_bar("filter")
-
-    def _open_bar(self, what: str) -> None:
-        self._search = what
-        self.query_one(FindBar).open(what)
-
-    @on(FindBar.Typed)
-    def typed(self, event: FindBar.Typed) -> None:
-        view = self._searched()
-        if self._search == "filter":
-            log = self.query_one("#whole-log", LogView)
-            log.filter(text=event.text)
-            self.query_one(FindBar).note(f"{log.line_count} shown" if event.text else "")
-        elif view is not None:
-            view.find(event.text)
-            if not event.text:
-                self.query_one(FindBar).note("")
-
-    @on(LineView.Found)
-    def found(self, event: LineView.Found) -> None:
-        bar = self.query_one(FindBar)
-        if bar.is_open and self._search == "find" and event.needle:
-            bar.note(f"{event.current} of {event.count}" if event.count else "not found")
-
-    @on(FindBar.Moved)
-    def find_on(self, event: FindBar.Moved) -> None:
-        view = self._searched()
-        if self._search == "filter" or view is None:
-            self._focus_target()
-        elif event.by > 0:
-            view.find_next()
-        else:
-            view.find_previous()
-
-    @on(FindBar.Closed)
-    def find_closed(self) -> None:
-        for view in self.query(LineView):
-            view.clear_find()
-        if self._search == "filter":
-            self.query_one("#whole-log", LogView).filter()
-        self._focus_target()
-
-    def _focus_target(self) -> None:
-        target = self.pane_view()
-        if target is not None:
-            target.focus()
 
     def do_back(self) -> object:
         bar = self.query_one(FindBar)
@@ -525,6 +472,19 @@ class CollaborationScreen(Stepping):
 
     def do_append(self) -> None:
         self._append()
+
+    def do_declare(self) -> None:
+        from tui.screens.declare import DeclareScreen
+
+        view, app = self.view, self.console_app
+        if view is not None and view.me is not None:
+            app.push_screen(DeclareScreen(self.path, view.me, app.clock), self._declared)
+
+    def _declared(self, ref: str | None) -> None:
+        if ref is not None:
+            self.console_app.do_reread()
+            self.go_tab(DELIVERABLES)
+            self.console_app.notify(f"declared {inert(ref)}")
 
     def do_deliverable(self) -> None:
         drafted = self.view is not None and self.view.state.drafted

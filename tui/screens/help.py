@@ -25,6 +25,8 @@ from tui.widgets.lines import LineView
 from tui.widgets.text import wrap
 
 _KEYS = 13
+_PLAIN = {"Focus Next": "to the next field", "Focus Previous": "to the field before"}
+"""What Textual calls its own bindings, in our words."""
 _LABEL = 23
 
 
@@ -127,7 +129,8 @@ class HelpScreen(ModalScreen[None]):
             binding = active.binding
             # What a text field does with keys is known from everywhere else.
             if binding.description and active.node is screen:
-                seen.setdefault(binding.description, []).append(show_key(key))
+                name = _PLAIN.get(binding.description, binding.description)
+                seen.setdefault(name, []).append(show_key(key))
         made += [self._pair(" ".join(keys), inert(name), colours) for name, keys in seen.items()]
         return made
 

@@ -16,8 +16,9 @@ from textual.containers import Vertical, VerticalScroll
 from textual.message import Message
 from textual.screen import ModalScreen
 
-from core.acp.model import DOCUMENTS, LOG, PROTOCOL
-from core.acp.templates import LANGUAGES, check_init, cleaned, exists_finding, initialize
+from core.acp.declare import Declaration, generated_gates
+from core.acp.model import DELIVERABLE_TYPES, DOCUMENTS, LOG, PROTOCOL
+from core.acp.templates import LANGUAGES, check, cleaned, exists_finding, initialize
 from core.clock import Clock
 from core.finding import Finding, Refused, error
 from core.sanitize import inert
@@ -45,10 +46,11 @@ class Plan:
     participants: tuple[str, ...]
     gates: tuple[str, ...]
     language: str
+    declared: Declaration | None = None
 
     def check(self) -> list[Finding]:
         """What is missing or wrong; looks at the folder."""
-        found = check_init(self.objective, self.participants, self.gates, self.language)
+        found = check(self.path, self.objective, self.participants, self.gates, self.language, self.declared)
         if (self.path / PROTOCOL).exists():
             found.append(exists_finding(self.path))
         elif self.path.exists() and not self.path.is_dir():
@@ -66,7 +68,19 @@ class Plan:
             words += ["--completion", gate]
         if self.language != "en":
             words += ["--language", self.language]
+        if self.declared is not None:
+            words += self._declared_words(self.declared)
         return " ".join(shlex.quote(word) for word in words)
+
+    def _declared_words(self, one: Declaration) -> list[str]:
+        words = ["--primary-deliverable-type", one.type]
+        words += ["--primary-deliverable-file", one.file] if one.file else []
+        for text in one.checks:
+            words += ["--primary-deliverable-check", text]
+        if one.mode != "internal":
+            words += ["--deliverables-mode", one.mode]
+        words += ["--deliverables-dir", one.dir] if one.dir != "deliverables" else []
+        return words + (["--repo-root", one.repo_root] if one.repo_root else [])
 
 
 class NewScreen(ModalScreen[Path | None]):
@@ -112,7 +126,20 @@ class NewScreen(ModalScreen[Path | None]):
                 )  # fmt: skip
                 yield AreaField("gates", "Completion gates", "one a line: what must hold at the end", ("--completion",))
                 yield ChoiceField("language", "Language of the templates", languages, value="en")
+                yield from self._deliverable_fields()
             yield Bar()
+
+    @staticmethod
+    def _deliverable_fields() -> ComposeResult:
+        types = [Choice("", "none", "a version 1 folder"), *(Choice(name, name) for name in DELIVERABLE_TYPES)]
+        modes = [Choice("internal", "internal", "in this folder"), Choice("external", "external", "in the repository")]
+        prefix = "--primary-deliverable"
+        yield ChoiceField("type", "Deliverable", types, where=(f"{prefix}-type",), value="")
+        yield LineField("file", "Its file", "Markdown; blank: TYPE.md", (f"{prefix}-file",))
+        yield AreaField("checks", "Its sections", "custom only, one a line", (f"{prefix}-check",))
+        yield ChoiceField("mode", "It lies", modes, where=("--deliverables-mode",), value="internal")
+        yield LineField("dir", "In", "blank: deliverables", ("--deliverables-dir",))
+        yield LineField("root", "Repository", "external only, relative to the folder, as ..", ("--repo-root",))
 
     def on_mount(self) -> None:
         self._frame()
@@ -146,7 +173,22 @@ class NewScreen(ModalScreen[Path | None]):
         name = self._line("folder")
         path = self._root / expanded(name) if name and "\0" not in name else self._root
         code = language.id if language is not None else "en"
-        return Plan(path, self._line("objective"), self._items("participants"), self._items("gates"), code)
+        people, gates = self._items("participants"), self._items("gates")
+        return Plan(path, self._line("objective"), people, gates, code, self._declared())
+
+    def _declared(self) -> Declaration | None:
+        kind = self.query_one("#field-type", ChoiceField).choice
+        mode = self.query_one("#field-mode", ChoiceField).choice
+        if kind is None or not kind.id:
+            return None
+        return Declaration(
+            kind.id,
+            self._line("file"),
+            self._items("checks"),
+            mode.id if mode is not None else "internal",
+            self._line("dir") or "deliverables",
+            self._line("root") or None,
+        )
 
     def on_field_changed(self, event: Field.Changed) -> None:
         event.stop()
@@ -289,6 +331,11 @@ class NewPreview(ModalScreen[Path | None]):
         owner, *others = plan.participants
         section("Participants", f"{owner} (owner)", *others)
         section("Completion gates", *(f"{signs.bullet} {gate}" for gate in plan.gates))
+        one = plan.declared
+        if one is not None:
+            ref = f"external:{one.name}" if one.mode == "external" else f"{one.dir}/{one.name}"
+            section("Deliverable", f"{ref} ({one.type})")
+            section("Generated gates", *(f"{signs.bullet} {gate}" for gate in generated_gates(one.type, ref)))
         section("Effect", f"{signs.arrow} drafting, then waiting for {owner}")
         section("The same as a command", plan.command)
         return made
@@ -308,7 +355,15 @@ class NewPreview(ModalScreen[Path | None]):
     def _create(self) -> None:
         plan = self._plan
         try:
-            initialize(plan.path, plan.objective, plan.participants, plan.gates, self._clock, plan.language)
+            initialize(
+                plan.path,
+                plan.objective,
+                plan.participants,
+                plan.gates,
+                self._clock,
+                plan.language,
+                declared=plan.declared,
+            )
         except Refused as exc:
             self.post_message(self.Made(exc.findings))
         else:

@@ -14,8 +14,9 @@ from textual.content import Content
 from textual.widget import Widget
 from textual.widgets import Static
 
+from core.acp.declare import generated_gates
 from core.acp.documents import deliverable_status, scan_decisions, section_filled
-from core.acp.model import Deliverable, Deliverables, Document
+from core.acp.model import Deliverable, Deliverables, Document, Event
 from core.acp.view import NextAction
 from core.clock import duration
 from core.finding import Finding
@@ -177,6 +178,7 @@ class DeliverablesPane(Vertical):
             Column("decisions", min=4, max=24, priority=3),
         ]
         yield RowList(columns, id="deliverable-rows", empty="No deliverable is declared.")
+        yield Static(Content(""), id="deliverable-detail", classes="detail")
         yield DocumentView(id="deliverable-text")
 
     def on_mount(self) -> None:
@@ -241,6 +243,39 @@ class DeliverablesPane(Vertical):
             document = self._view.snapshot.document(ref)
             self.document.show(document, empty=f"{inert(ref)} holds nothing yet.")
             self.document.border_title = Text(inert(ref))
+            self.query_one("#deliverable-detail", Static).update(self._detail(self._view, ref, document))
+
+    def _detail(self, view: FolderView, ref: str, document: Document) -> Text:
+        """Sections and what each decision says of them; the digest once it is frozen; the generated gates."""
+        colours, signs = palette(self.app), glyphs(self.app)
+        declared = view.setup.deliverables if view.setup is not None else None
+        item = declared.find(ref) if declared is not None else None
+        text = Text("")
+        if declared is None or item is None:
+            return text
+        traced = reflected(view, ref, item)
+        for name in item.sections:
+            filled = section_filled(document.text, name)
+            state = State.DONE if filled else State.FAILED if filled is None else State.UNKNOWN
+            text.append(f"{signs.state(state)} {inert(name)}", colours.text)
+            text.append(f" {', '.join(traced[name])}" if traced.get(name) else "", colours.accent)
+            text.append("  ")
+        freeze = next((one for one in reversed(view.snapshot.events) if _freezes(one, ref)), None)
+        if freeze is not None:
+            same = document.sha256 == freeze.sha256
+            text.append(f"\nfrozen at seq {freeze.seq}  sha256 {inert(freeze.sha256 or '')[:16]}", colours.muted)
+            text.append("" if same else f"  {signs.state(State.FAILED)} the file has changed since", colours.failed)
+        elif document.sha256 is not None:
+            text.append(f"\nnot frozen  sha256 {document.sha256[:16]}", colours.muted)
+        if ref == declared.primary_ref:
+            ticked = {gate.text: gate.state for gate in view.gates}
+            wanted = generated_gates(item.type, ref)
+            done = sum(ticked.get(gate) == "done" for gate in wanted)
+            text.append(f"  generated gates {done}/{len(wanted)}", colours.text)
+            for gate in wanted:
+                state = State.DONE if ticked.get(gate) == "done" else State.UNKNOWN
+                text.append(f"\n{signs.state(state)} {inert(gate)}", colours.muted)
+        return text
 
 
 def standing(document: Document, frozen: bool) -> tuple[State, str]:
@@ -253,6 +288,29 @@ def standing(document: Document, frozen: bool) -> tuple[State, str]:
     if said is None:
         return State.WARN, "no status"
     return (State.WAITING if said == "In Review" else State.UNKNOWN), said
+
+
+def _freezes(event: Event, ref: str) -> bool:
+    return event.name == "deliverable_frozen" and event.doc == ref
+
+
+def reflected(view: FolderView, ref: str, item: Deliverable) -> dict[str, list[str]]:
+    """Section to the decisions that name it behind the reference, as in `adr.md#context` or `adr.md` Context."""
+    made: dict[str, list[str]] = {}
+    for decision in scan_decisions(view.snapshot.document("decisions.md").text):
+        for line in decision.body.splitlines():
+            _, found, rest = line.partition(ref)
+            if not found or "Reflected in:" not in line:
+                continue
+            for name in item.sections:
+                if name.casefold() in rest.casefold() or f"#{_anchor(name)}" in rest.casefold():
+                    made.setdefault(name, []).append(decision.id or "?")
+    return made
+
+
+def _anchor(heading: str) -> str:
+    """How Markdown renderers name a heading in a link."""
+    return re.sub(r"[^\w\- ]", "", heading.casefold()).replace(" ", "-")
 
 
 def _decisions(view: FolderView, declared: Deliverables) -> dict[str, list[str]]:

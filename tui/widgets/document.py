@@ -248,10 +248,13 @@ class DocumentView(LineView):
         self._prepare(keep=same)
 
     def _why_empty(self, document: Document, empty: str) -> str:
-        cross, hint = self.signs.state(State.FAILED), f"\n\n{empty}" if empty else ""
+        hint = f"\n\n{empty}" if empty else ""
         if document.problem is not None:
             command = document.problem.next_command
-            return f"{cross} {document.problem.cause}{hint}" + (f"\n\n{command}" if command else "")
+            # What is only not known is no failure.
+            failed = document.problem.severity == "error"
+            sign = self.signs.state(State.FAILED if failed else State.UNKNOWN)
+            return f"{sign} {document.problem.cause}{hint}" + (f"\n\n{command}" if command else "")
         return f"{document.name} is empty.{hint}"
 
     def toggle_raw(self) -> None:

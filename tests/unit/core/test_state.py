@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import os
-import subprocess
 import sys
 import threading
 from pathlib import Path
@@ -12,6 +11,7 @@ from pathlib import Path
 import pytest
 
 from core.state import UserState, key
+from tests.processes.running import running
 
 
 @pytest.fixture
@@ -117,10 +117,7 @@ def test_a_place_that_cannot_be_written_stops_nothing(tmp_path: Path, kind: str)
 def test_a_lock_that_somebody_holds_is_not_waited_for_long(state: UserState) -> None:
     state.save("x.json", {"a": 1})
     code = "import fcntl, sys; f = open(sys.argv[1]); fcntl.flock(f, 2); print('held', flush=True); sys.stdin.read()"
-    with subprocess.Popen(
-        [sys.executable, "-c", code, str(state.folder / ".lock")], stdin=subprocess.PIPE, stdout=subprocess.PIPE
-    ) as holder:
-        assert holder.stdout is not None
+    with running([sys.executable, "-c", code, str(state.folder / ".lock")]) as holder:
         assert holder.stdout.readline() == b"held\n"
         assert not state.update("x.json", {"a": 2})
         assert state.load("x.json") == {"a": 1}

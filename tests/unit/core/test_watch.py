@@ -4,15 +4,18 @@ from __future__ import annotations
 
 import os
 import queue
+import signal
 import subprocess
 import sys
 import threading
+import time
 from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 
 import pytest
 
 from core.watch import Watcher
+from tests.processes.running import running, until_asleep
 
 PATIENCE = 30.0
 """Seconds until something that must come is missed; nothing here takes nearly as long."""
@@ -72,8 +75,9 @@ def start() -> Iterator[Start]:
 
 def armed(folder: Path, watching: Watching) -> None:
     """Until the watcher hears of this folder: files are touched until one is noticed."""
-    for number in range(10_000):
-        (folder / f"arm-{number % 2}").write_text(str(number))
+    deadline = time.monotonic() + PATIENCE
+    while time.monotonic() < deadline:
+        (folder / "arm").write_text("x")
         try:
             if any(path.parent == folder for path in watching.told.get(timeout=0.05)[0]):
                 return
@@ -117,6 +121,11 @@ def test_no_name_is_hidden(tmp_path: Path, start: Start, name: str) -> None:
     armed(tmp_path, watching)
     elsewhere(APPEND, str(tmp_path / name))
     watching.until(tmp_path / name)
+
+
+def test_the_first_look_is_due_as_soon_as_it_watches(tmp_path: Path, start: Start) -> None:
+    """What happened between somebody's own look and the watch would go unnoticed for a whole tick."""
+    assert start(lambda: [tmp_path], NEVER).next() == (frozenset(), "live")
 
 
 def test_a_quiet_folder_is_looked_at_all_the_same(tmp_path: Path, start: Start) -> None:
@@ -241,16 +250,14 @@ def test_an_interrupt_reaches_whoever_waits(tmp_path: Path) -> None:
     """Ctrl-C ends a waiting command; the notifier must not swallow it."""
     code = (
         "import sys, threading; from pathlib import Path; from core.watch import Watcher\n"
-        "looks = iter(Watcher(lambda: [Path(sys.argv[1])], threading.Event(), 0.05))\n"
+        "looks = iter(Watcher(lambda: [Path(sys.argv[1])], threading.Event(), 3600))\n"
         "try:\n"
         "    print(next(looks), flush=True)\n"
         "    for _ in looks: pass\n"
         "except KeyboardInterrupt: print('interrupted', flush=True)\n"
     )
-    with subprocess.Popen(
-        [sys.executable, "-c", code, str(tmp_path)], stdout=subprocess.PIPE, encoding="utf-8"
-    ) as waiter:
-        assert waiter.stdout is not None
+    with running([sys.executable, "-c", code, str(tmp_path)], encoding="utf-8") as waiter:
         assert waiter.stdout.readline() == "frozenset()\n"
-        waiter.send_signal(2)
+        until_asleep(waiter.pid)
+        waiter.send_signal(signal.SIGINT)
         assert waiter.communicate(timeout=PATIENCE)[0] == "interrupted\n"

@@ -419,6 +419,12 @@ def found(made: Setup, text: str) -> list[str]:
     return [item.code for item in conclusion_findings(made, scan_conclusion(text, made.conclusion_headings))]
 
 
+RECEIPT = {
+    "en": ("Primary", ":", "Supporting", "Attachments: none"),
+    "fr": ("Principal", " :", "Complémentaires", "Pièces jointes : aucun"),
+}
+
+
 @pytest.mark.parametrize("outcome", ["proceed", "do_not_proceed", "defer"])
 @pytest.mark.parametrize("language", ["en", "fr"])
 @pytest.mark.parametrize("schema", [1, 2])
@@ -439,8 +445,9 @@ def test_a_conclusion_passes_its_gates(outcome: str, language: str, schema: int)
         assert "TBD" not in text
     else:
         assert "- D1. LRU cache\n- D2. Topic\n" in text
-        assert f"- Primary: `{REF}`\n- Type: `design-spec`\n- SHA-256: `{'a' * 64}`\n" in text
-        assert "- Supporting: deliverables/test-plan.md\n- Attachments: none" in text
+        primary, colon, others, files = RECEIPT[language]
+        assert f"- {primary}{colon} `{REF}`\n- Type{colon} `design-spec`\n- SHA-256{colon} `{'a' * 64}`\n" in text
+        assert f"- {others}{colon} deliverables/test-plan.md\n- {files}" in text
     if language == "fr":
         assert "## Résultat de la Décision" in text
         assert "## Decision Outcome" not in text

@@ -6,13 +6,13 @@ import json
 import os
 import pty
 import re
-import subprocess
 from pathlib import Path
 
 import pytest
 
 from core.acp.model import DOCUMENTS
 from tests.conftest import console_script
+from tests.processes.running import running
 from tests.unit.tui.cli.conftest import GATE, At, Say, tree
 
 INIT = (
@@ -172,7 +172,7 @@ def test_init_in_french(say: Say, quick_path: Path) -> None:
 def terminal(argv: list[str], answers: str) -> tuple[int, str]:
     """Run a verb as a process on a terminal of its own and type answers."""
     ours, its = pty.openpty()
-    with subprocess.Popen([console_script(), *argv], stdin=its, stdout=its, stderr=its) as process:
+    with running([console_script(), *argv], stdin=its, stdout=its, stderr=its) as process:
         os.close(its)
         os.write(ours, answers.encode())
         said = b""
@@ -185,7 +185,7 @@ def terminal(argv: list[str], answers: str) -> tuple[int, str]:
                 break
             said += piece
         os.close(ours)
-        return process.wait(60), said.decode().replace("\r\n", "\n")
+        return int(process.wait(60)), said.decode().replace("\r\n", "\n")
 
 
 def test_init_asks_on_a_terminal_for_what_is_missing(quick_path: Path) -> None:

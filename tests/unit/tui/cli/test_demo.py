@@ -16,6 +16,7 @@ import pytest
 from core.acp.check import check
 from core.acp.reader import read
 from tests.conftest import console_script
+from tests.processes.running import running
 from tests.unit.tui.cli.conftest import Say
 from tui.cli.demo import BLOCKED, DONE_ONE, LIVE, YOU, YOURS, build, play, samples
 
@@ -141,14 +142,7 @@ print("ended", flush=True)
 @pytest.mark.skipif(not hasattr(os, "pidfd_open"), reason="this system cannot wait for another's processes")
 @pytest.mark.parametrize("end", [signal.SIGKILL, signal.SIGTERM, None], ids=["killed", "terminated", "left"])
 def test_participants_end_with_whoever_started_them(quick_path: Path, end: signal.Signals | None) -> None:
-    with subprocess.Popen(
-        [sys.executable, "-c", STARTER, str(quick_path)],
-        stdin=subprocess.PIPE,
-        stdout=subprocess.PIPE,
-        encoding="utf-8",
-    ) as parent:
-        assert parent.stdout is not None
-        assert parent.stdin is not None
+    with running([sys.executable, "-c", STARTER, str(quick_path)], stderr=None, encoding="utf-8") as parent:
         assert parent.stdout.readline() == "started\n"
         children: list[int] = []
         deadline = time.monotonic() + PATIENCE

@@ -11,7 +11,9 @@ from pathlib import Path
 import pytest
 
 from tests.conftest import Collab, console_script
+from tests.processes.running import running, until_asleep
 from tests.unit.tui.cli.conftest import At, tree
+from tui.cli import main
 
 
 def run(*argv: str | bytes, shell: str = "", **environment: str) -> subprocess.CompletedProcess[bytes]:
@@ -132,11 +134,13 @@ def test_a_folder_whose_name_is_no_utf8(quick_path: Path) -> None:
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
 def test_a_waiting_verb_can_be_stopped(at: At, number: signal.Signals) -> None:
     folder = at("reviewing")
-    before = tree(folder)
     command = [console_script(), "wait", "--folder", str(folder), "--participant", "server"]
-    with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE) as waiting:
-        assert waiting.stdout is not None
+    with running(command) as waiting:
         assert waiting.stdout.readline() == b"waiting: waiting for editor, reader after seq 2\n"
+        assert main(["review", "--folder", str(folder), "--as", "reader", "--position", "x"]) == 0
+        assert waiting.stdout.readline() == b"waiting: waiting for editor after seq 3\n"
+        before = tree(folder)
+        until_asleep(waiting.pid)
         waiting.send_signal(number)
         out, err = waiting.communicate(timeout=30)
     assert b"Traceback" not in err

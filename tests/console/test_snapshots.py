@@ -1,0 +1,420 @@
+"""Every screen and form as it is drawn, committed from one version of Python and of Textual.
+
+`pytest tests/console/test_snapshots.py --snapshot-update` draws them anew; look at each before committing it.
+"""
+
+from __future__ import annotations
+
+import fcntl
+import json
+import shutil
+import time
+from collections.abc import Awaitable, Callable, Iterator
+from dataclasses import dataclass
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+from typing import Any
+
+import pytest
+from textual.pilot import Pilot
+from textual.widgets import Input, TextArea
+
+from core import clock as clocks
+from core.acp import store
+from core.acp.model import SECTIONS
+from core.acp.reader import read
+from core.acp.templates import initialize
+from core.acp.view import default_draft
+from core.state import UserState
+from tui.app import ConsoleApp
+from tui.cli import demo
+from tui.forms.base import FormScreen
+from tui.forms.preview import PreviewScreen
+from tui.screens.changes import DiffScreen
+from tui.screens.collaboration import CollaborationScreen
+from tui.screens.new import NewPreview, NewScreen
+from tui.screens.story import StoryScreen
+from tui.settings import Loaded, Settings
+
+PLACE = Path("/tmp/collab-snapshots")
+"""Paths are in the pictures, so each test has a fixed one, which it holds alone while it runs."""
+
+BEGIN = datetime(2026, 3, 2, 14, 2, tzinfo=UTC)
+NOW = datetime(2026, 3, 2, 18, 30, tzinfo=UTC)
+SIZES = ((60, 15), (120, 36), (200, 50))
+PHASES = ("reviewing", "revising", "decision_review", "readiness_check")
+CJK = "提案：会话缓存の設計 한국어 ｆｕｌｌ幅"
+
+
+class Steps:
+    """A clock for the making of samples: three minutes an event."""
+
+    def __init__(self) -> None:
+        self.moment = BEGIN
+
+    def now(self) -> datetime:
+        self.moment += timedelta(minutes=3)
+        return self.moment
+
+
+class Still:
+    """The moment at which everything is drawn."""
+
+    def now(self) -> datetime:
+        return NOW
+
+
+@pytest.fixture(scope="module")
+def samples(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The demo's workspace, one collaboration a phase, and folders that are empty, broken, long or in other scripts."""
+    made = tmp_path_factory.mktemp("samples")
+    steps = Steps()
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(clocks.SystemClock, "now", lambda _: steps.now())
+        (made / "demo").mkdir()
+        demo.build(made / "demo")
+        for phase in PHASES:
+            demo.play(made / phase / "log-format", demo.samples()[demo.DONE_ONE], phase)
+    begin(made / "drafting" / "log-format", steps)
+    begin(made / "cjk" / "talk", steps, f"{CJK} " * 3, ("所有者", "審査員"))
+    (made / "cjk/talk/proposal.md").write_text(f"# {CJK}\n\n- {CJK * 6}\n\n| 列 | 値 |\n|---|---|\n| {CJK} | 1 |\n")
+    submit(made / "cjk" / "talk", "所有者", steps, f"{CJK} " * 8)
+    begin(
+        made / "long" / "talk",
+        steps,
+        "An objective that goes on " * 12,
+        tuple(f"participant-{n:03d}" for n in range(40)),
+    )
+    body = "".join(f"## Section {n}\n\n{'word ' * 60}\n\n" for n in range(60)) + "x" * 3000 + "\n"
+    (made / "long/talk/proposal.md").write_text(f"# Long\n\n{body}")
+    submit(made / "long" / "talk", "participant-000", steps, "said at length " * 40)
+    begin(made / "broken" / "talk", steps)
+    (made / "broken/talk/protocol.json").write_text("{not json")
+    begin(made / "broken" / "damaged", steps)
+    with (made / "broken/damaged/events.jsonl").open("a") as handle:
+        handle.write('this is no event\n{"seq": 3, "from": "server"')
+    begin(made / "unknown" / "talk", steps)
+    submit(made / "unknown" / "talk", "server", steps, "Without our records")
+    shutil.rmtree(made / "unknown/talk/.collab")
+    (made / "empty").mkdir()
+    second(made / "second" / "talk", steps)
+    return made
+
+
+def begin(
+    path: Path, steps: Steps, objective: str = "Agree on one log format.", people: Any = ("server", "reader")
+) -> None:
+    initialize(path, objective, people, ("Field names are listed",), steps, "en")
+
+
+def submit(path: Path, who: str, steps: Steps, summary: str) -> None:
+    draft = default_draft(read(path), who, "proposal_submitted")
+    made = type(draft)(who, draft.event, summary, draft.doc, draft.reply_to)
+    store.append(path, made, clock=steps)
+
+
+def second(path: Path, steps: Steps) -> None:
+    """A schema 2 folder with deliverables."""
+    begin(path, steps)
+    raw = json.loads((path / "protocol.json").read_text())
+    raw |= {
+        "protocol": "acp",
+        "schemaVersion": 2,
+        "deliverables": {
+            "mode": "internal",
+            "dir": "deliverables",
+            "primary": {"type": "adr", "file": "adr.md"},
+            "supporting": [{"type": "test-plan", "file": "plan.md"}],
+        },
+    }
+    (path / "protocol.json").write_text(json.dumps(raw))
+    (path / "deliverables").mkdir()
+    sections = "".join(f"## {name}\n\nSaid.\n\n" for name in SECTIONS["adr"])
+    (path / "deliverables/adr.md").write_text(f"# Log format\n\nStatus: Draft\n\n{sections}")
+    (path / "deliverables/plan.md").write_text("# Plan\n\nStatus: Draft\n")
+
+
+@pytest.fixture
+def place(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
+    """A folder of a fixed name for this test alone, as HOME; the machine's zone and colours do not count."""
+    name = "".join(char if char.isalnum() else "-" for char in request.node.name.partition("[")[2].rstrip("]"))
+    folder = PLACE / (name or request.node.name)
+    PLACE.mkdir(exist_ok=True)
+    with (PLACE / f"{folder.name}.lock").open("w") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        shutil.rmtree(folder, ignore_errors=True)
+        folder.mkdir()
+        monkeypatch.setenv("HOME", str(folder))
+        monkeypatch.setenv("TZ", "UTC")
+        monkeypatch.delenv("NO_COLOR", raising=False)
+        monkeypatch.delenv("TEXTUAL_THEME", raising=False)
+        time.tzset()
+        yield folder
+        shutil.rmtree(folder, ignore_errors=True)
+        monkeypatch.undo()
+        time.tzset()
+
+
+# What is done before the picture is taken.
+
+Drive = Callable[[Pilot[int], ConsoleApp], Awaitable[None]]
+
+
+async def until(pilot: Pilot[int], ready: Callable[[], object]) -> None:
+    deadline = time.monotonic() + 30
+    while not ready():
+        assert time.monotonic() < deadline, "it never came to what was to be drawn"
+        await pilot.pause(0.01)
+
+
+async def settled(pilot: Pilot[int]) -> None:
+    """Until no thread prepares anything any more; nothing blinks, no toast lingers."""
+    lasting = {"reading", "watching"}
+    for _ in range(400):
+        await pilot.pause()
+        if all(one.is_finished or one.group in lasting for one in pilot.app.workers):
+            break
+        await pilot.pause(0.01)
+    for field in pilot.app.screen.query(Input):
+        field.cursor_blink = False
+    for area in pilot.app.screen.query(TextArea):
+        area.cursor_blink = False
+    await pilot.pause()
+
+
+def listed(*keys: str) -> Drive:
+    async def drive(pilot: Pilot[int], app: ConsoleApp) -> None:
+        await until(pilot, lambda: app.complete)
+        await pilot.press(*keys)
+
+    return drive
+
+
+async def opened(pilot: Pilot[int], app: ConsoleApp, name: str) -> CollaborationScreen:
+    await until(pilot, lambda: app.complete)
+    path = next(item.path for item in app.items if item.path.name == name)
+    await app.open_folder(path)
+    await until(pilot, lambda: isinstance(app.screen, CollaborationScreen) and app.screen.view is not None)
+    await settled(pilot)
+    assert isinstance(app.screen, CollaborationScreen)
+    return app.screen
+
+
+def folder(name: str, tab: str | None = None, *keys: str) -> Drive:
+    async def drive(pilot: Pilot[int], app: ConsoleApp) -> None:
+        screen = await opened(pilot, app, name)
+        if tab is not None:
+            screen.go_tab(tab)
+            await settled(pilot)
+        await pilot.press(*keys)
+
+    return drive
+
+
+def form(name: str, key: str, *keys: str) -> Drive:
+    async def drive(pilot: Pilot[int], app: ConsoleApp) -> None:
+        await opened(pilot, app, name)
+        await pilot.press(key)
+        await until(pilot, lambda: isinstance(app.screen, FormScreen) and app.screen.all_fields)
+        await settled(pilot)
+        await pilot.press(*keys)
+
+    return drive
+
+
+def preview(name: str, key: str, *keys: str) -> Drive:
+    async def drive(pilot: Pilot[int], app: ConsoleApp) -> None:
+        await form(name, key, *keys, "f2")(pilot, app)
+        await until(pilot, lambda: isinstance(app.screen, PreviewScreen) and app.screen.plan is not None)
+
+    return drive
+
+
+def diff(name: str, *keys: str) -> Drive:
+    async def drive(pilot: Pilot[int], app: ConsoleApp) -> None:
+        screen = await opened(pilot, app, name)
+        screen.go_tab("proposal.md")
+        await pilot.press("d")
+        await until(pilot, lambda: isinstance(app.screen, DiffScreen) and app.screen.loaded)
+        await settled(pilot)
+        await pilot.press(*keys)
+
+    return drive
+
+
+def story(name: str, tab: str, *keys: str) -> Drive:
+    async def drive(pilot: Pilot[int], app: ConsoleApp) -> None:
+        screen = await opened(pilot, app, name)
+        screen.go_tab(tab)
+        await settled(pilot)
+        await pilot.press("s")
+        await settled(pilot)
+        if not isinstance(app.screen, StoryScreen):
+            await pilot.press("enter")
+        await until(pilot, lambda: isinstance(app.screen, StoryScreen) and app.screen.moments)
+        for key in keys:
+            await settled(pilot)
+            await pilot.press(key)
+
+    return drive
+
+
+def past(name: str, index: int, tab: str = "proposal.md") -> Drive:
+    async def drive(pilot: Pilot[int], app: ConsoleApp) -> None:
+        screen = await opened(pilot, app, name)
+        screen.go_tab(tab)
+        screen.step_to(index)
+        await until(pilot, lambda: screen.past is not None)
+
+    return drive
+
+
+def new(*keys: str, to_preview: bool = False) -> Drive:
+    async def drive(pilot: Pilot[int], app: ConsoleApp) -> None:
+        await until(pilot, lambda: app.complete)
+        await pilot.press("c")
+        await until(pilot, lambda: isinstance(app.screen, NewScreen))
+        await settled(pilot)
+        await pilot.press(*keys)
+        if to_preview:
+            await pilot.press("f2")
+            await until(pilot, lambda: isinstance(app.screen, NewPreview))
+            await settled(pilot)
+
+    return drive
+
+
+@dataclass(frozen=True)
+class Shot:
+    """A picture: which samples, who looks, what is done, how large, in which theme."""
+
+    name: str
+    drive: Drive
+    sample: str = "demo"
+    me: str | None = "reader"
+    size: tuple[int, int] = (80, 24)
+    theme: str = "dark"
+    ascii: bool = False
+    first: bool = False
+
+
+DONE = "log-format"
+FILLED = (*"Agree on retries", "f2", *"retries", "f2", *"Limits are named", "shift+tab", "pagedown", "end", *"server")
+SCREENS: tuple[Shot, ...] = (
+    Shot("inbox", listed()),
+    Shot("inbox first time", listed(), first=True),
+    Shot("inbox nobody", listed(), me=None),
+    Shot("inbox empty", listed(), sample="empty"),
+    Shot("inbox said", listed("f"), sample="readiness_check", me="server"),
+    Shot("inbox filter", listed("/", *"queue")),
+    Shot("inbox snooze", listed("z")),
+    Shot("collaborations", listed("2")),
+    Shot("collaborations empty", listed("2"), sample="empty"),
+    Shot("collaborations broken", listed("2"), sample="broken"),
+    Shot("collaboration", folder("cache-design")),
+    Shot("collaboration completed", folder(DONE)),
+    Shot("collaboration blocked", folder("queue-choice")),
+    Shot("collaboration nobody", folder("cache-design"), me=None),
+    Shot("tab review", folder("cache-design", "review.md")),
+    Shot("tab decisions", folder(DONE, "decisions.md")),
+    Shot("tab readiness", folder(DONE, "readiness.md")),
+    Shot("tab conclusion", folder(DONE, "conclusion.md")),
+    Shot("tab log", folder(DONE, "log")),
+    Shot("tab findings none", folder(DONE, "findings")),
+    Shot("tab findings", folder("damaged", "findings"), sample="broken"),
+    Shot("tab now", folder("cache-design", "now")),
+    Shot("tab deliverables", folder("talk", "deliverables"), sample="second", me="server"),
+    Shot("find", folder("cache-design", None, "/", *"session")),
+    Shot("log filter", folder(DONE, "log", "f", *"accepted")),
+    Shot("as written", folder("cache-design", None, "x")),
+    Shot("broken folder", folder("talk"), sample="broken"),
+    Shot("help", folder("cache-design", None, "?")),
+    Shot("help inbox", listed("?")),
+    Shot("help form", form("cache-design", "r", "f1")),
+    Shot("who", folder("cache-design", None, "w")),
+    Shot("theme", listed("T")),
+    Shot("palette", folder("cache-design", None, "ctrl+p")),
+    Shot("not now", folder("cache-design", None, "y")),
+    Shot("new", new()),
+    Shot("new errors", new("f2")),
+    Shot("new preview", new(*FILLED, to_preview=True)),
+    Shot("form submit", form(DONE, "p"), sample="drafting", me="server"),
+    Shot("form review", form(DONE, "r"), sample="reviewing"),
+    Shot("form review errors", form(DONE, "r", "f2"), sample="reviewing"),
+    Shot("form revise", form(DONE, "u"), sample="revising", me="server"),
+    Shot("form classify", form(DONE, "c"), sample="decision_review", me="server"),
+    Shot("form propose", form(DONE, "P"), sample="decision_review", me="server"),
+    Shot("form ready", form(DONE, "R"), sample="readiness_check", me="server"),
+    Shot("form block", form(DONE, "b"), sample="reviewing"),
+    Shot("form append", form(DONE, "a"), sample="reviewing"),
+    Shot("form deliverable", form("talk", "m"), sample="second", me="server"),
+    Shot("preview", preview(DONE, "r", *"Fine", "tab", *"None"), sample="reviewing"),
+    Shot("diff", diff(DONE)),
+    Shot("diff side by side", diff(DONE, "t")),
+    Shot("diff nothing", diff("cache-design"), me="security"),
+    Shot("diff unknown", diff("talk"), sample="unknown"),
+    Shot("diff since", diff(DONE, "f")),
+    Shot("story", story(DONE, "log")),
+    Shot("story decision", story(DONE, "decisions.md", "right", "right", "right", "right")),
+    Shot("story unknown", story("talk", "log"), sample="unknown"),
+    Shot("stepping", past(DONE, 3)),
+    Shot("stepping log", past(DONE, 3, "log")),
+    Shot("stepping unknown", past("talk", 0), sample="unknown"),
+    Shot("cjk", folder("talk"), sample="cjk", me="審査員"),
+    Shot("cjk inbox", listed(), sample="cjk", me="審査員"),
+    Shot("cjk log", folder("talk", "log"), sample="cjk", me="審査員"),
+    Shot("long", folder("talk", None, "pagedown"), sample="long", me="participant-001"),
+    Shot("long log", folder("talk", "log"), sample="long", me="participant-001"),
+    Shot("long inbox", listed(), sample="long", me="participant-001"),
+)
+MAIN = {shot.name: shot for shot in SCREENS if shot.name in ("inbox", "collaborations", "collaboration", "diff")}
+
+
+def variants() -> list[Shot]:
+    """The main screens in other sizes and other looks; previews and forms where there is hardly room."""
+    made = list(SCREENS)
+    for name, shot in MAIN.items():
+        for width, height in SIZES:
+            made.append(Shot(f"{name} {width}x{height}", shot.drive, shot.sample, shot.me, (width, height)))
+        for theme in ("light", "high-contrast", "plain"):
+            made.append(Shot(f"{name} {theme}", shot.drive, shot.sample, shot.me, theme=theme))
+        made.append(Shot(f"{name} ascii", shot.drive, shot.sample, shot.me, theme="plain", ascii=True))
+    small = {"form review", "preview", "stepping", "story decision"}
+    made += [Shot(f"{one.name} 60x15", one.drive, one.sample, one.me, (60, 15)) for one in SCREENS if one.name in small]
+    made.append(Shot("stepping 120x36", past(DONE, 3), size=(120, 36)))
+    made.append(
+        Shot("story decision 120x36", story(DONE, "decisions.md", "right", "right", "right", "right"), size=(120, 36))
+    )
+    return made
+
+
+SHOTS = variants()
+
+
+def test_there_are_not_too_many() -> None:
+    assert len(SHOTS) <= 110
+    assert len({shot.name for shot in SHOTS}) == len(SHOTS)
+
+
+@pytest.mark.parametrize("shot", SHOTS, ids=lambda shot: shot.name.replace(" ", "-"))
+def test_it_looks_as_it_did(shot: Shot, place: Path, samples: Path, snap_compare: Any) -> None:
+    root = place / "collabs"
+    shutil.copytree(samples / shot.sample, root)
+    state = UserState(place / "state")
+    if not shot.first:
+        state.save("hints.json", {"first": True})
+    settings = Settings(theme=shot.theme, ascii=shot.ascii, reduced_motion=True)
+    loaded = Loaded(settings, place / "config.toml", found=False)
+    environ = {"COLLAB_STATE": str(place / "state"), "PATH": "/usr/bin:/bin", "EDITOR": "vi"}
+    app = ConsoleApp([root], shot.me, loaded, clock=Still(), environ=environ, tick=0.2, monotonic=lambda: 0.0)
+
+    # Whether this machine notifies of changes is not part of the picture.
+    app._set_mode = lambda mode: None  # type: ignore[method-assign]
+    # A slow machine must not lose what was said.
+    app.NOTIFICATION_TIMEOUT = 600
+
+    async def before(pilot: Pilot[int]) -> None:
+        await shot.drive(pilot, app)
+        await settled(pilot)
+
+    assert snap_compare(app, terminal_size=shot.size, run_before=before)
