@@ -11,6 +11,7 @@ import errno
 import hashlib
 import os
 import stat
+import sys
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -253,10 +254,11 @@ class Root:
         except (OSError, Refused):
             return []
 
-    def replace(self, name: str, data: bytes | Iterable[bytes]) -> None:
+    def replace(self, name: str, data: bytes | Iterable[bytes], fresh: bool = False) -> None:
         """Replace a file atomically: temporary file in the scratch folder, write, fsync, rename, fsync of the folder.
 
-        An existing file keeps its permission bits. Raises Refused with the cause of any failure, leaving nothing.
+        An existing file keeps its permission bits; with `fresh` it is refused instead (`file_exists`), whoever
+        made it meanwhile. Raises Refused with the cause of any failure, leaving nothing.
         """
         digest = sha256(name.encode("utf-8", "surrogatepass"))[:8]
         temporary = f"{self.scratch}/{TEMPORARY}{os.getpid()}-{digest}"
@@ -286,12 +288,17 @@ class Root:
                     finally:
                         os.close(fd)
                     _act("rename", name)
-                    os.rename(tmp_leaf, leaf, src_dir_fd=tmp_dir, dst_dir_fd=dir_fd)
+                    if not fresh:
+                        os.rename(tmp_leaf, leaf, src_dir_fd=tmp_dir, dst_dir_fd=dir_fd)
+                    elif not _rename_new(tmp_dir, tmp_leaf, dir_fd, leaf):
+                        raise FileExistsError(errno.EEXIST, os.strerror(errno.EEXIST))
                 except OSError:
                     os.unlink(tmp_leaf, dir_fd=tmp_dir)
                     raise
                 _act("fsync_dir", name)
                 os.fsync(dir_fd)
+        except FileExistsError:
+            raise Refused(error("file_exists", f"{name} is there already", where=name)) from None
         except OSError as exc:
             raise Refused(self.explain(exc, name)) from exc
 
@@ -299,7 +306,12 @@ class Root:
         """Write a file that must not exist yet (whole or not at all); False when it was there already."""
         if self.exists(name):
             return False
-        self.replace(name, data)
+        try:
+            self.replace(name, data, fresh=True)
+        except Refused as exc:
+            if exc.findings[0].code == "file_exists":
+                return False
+            raise
         return True
 
     def append(self, name: str, data: bytes, own_line: bool = False) -> None:
@@ -348,6 +360,40 @@ class Root:
         except OSError as exc:
             raise Refused(self.explain(exc, name)) from exc
 
+    def move(self, name: str, target: str) -> bool:
+        """Rename a file or folder to a name that must be free; False when it is taken. Raises Refused."""
+        try:
+            with self._parent(name) as (from_fd, from_leaf), self._parent(target, create=True) as (to_fd, to_leaf):
+                _act("rename", target)
+                if not _rename_new(from_fd, from_leaf, to_fd, to_leaf):
+                    return False
+                _act("fsync_dir", target)
+                os.fsync(to_fd)
+                return True
+        except OSError as exc:
+            raise Refused(self.explain(exc, target)) from exc
+
+    def remove_folder(self, name: str) -> None:
+        """Remove a folder and all in it, links as links; nothing happens when it is gone already. Raises Refused."""
+        try:
+            with self._parent(name) as (parent, leaf):
+                fd = os.open(leaf, os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC, dir_fd=parent)
+                try:
+                    inner = [
+                        (entry, stat.S_ISDIR(os.stat(entry, dir_fd=fd, follow_symlinks=False).st_mode))
+                        for entry in sorted(os.listdir(fd))
+                    ]
+                finally:
+                    os.close(fd)
+                for entry, folder in inner:
+                    (self.remove_folder if folder else self.remove)(f"{name}/{entry}")
+                _act("rmdir", name)
+                os.rmdir(leaf, dir_fd=parent)
+        except FileNotFoundError:
+            pass
+        except OSError as exc:
+            raise Refused(self.explain(exc, name)) from exc
+
     def remove(self, name: str) -> None:
         """Remove a file; nothing happens when it is gone already. Raises Refused."""
         try:
@@ -358,6 +404,32 @@ class Root:
             pass
         except OSError as exc:
             raise Refused(self.explain(exc, name)) from exc
+
+
+_NO_REPLACE = {"linux": ("renameat2", 1), "darwin": ("renameatx_np", 4)}
+
+
+def _rename_new(from_fd: int, source: str, to_fd: int, target: str) -> bool:
+    """Rename unless the target exists, in one system call where the kernel and the file system offer one."""
+    name, flag = _NO_REPLACE.get(sys.platform, ("", 0))
+    if name:
+        import ctypes
+
+        call = getattr(ctypes.CDLL(None, use_errno=True), name, None)
+        if call is not None:
+            if call(from_fd, os.fsencode(source), to_fd, os.fsencode(target), flag) == 0:
+                return True
+            number = ctypes.get_errno()
+            if number == errno.EEXIST:
+                return False
+            if number not in (errno.ENOSYS, errno.EINVAL, errno.ENOTSUP):
+                raise OSError(number, os.strerror(number))
+    try:
+        os.stat(target, dir_fd=to_fd, follow_symlinks=False)
+    except FileNotFoundError:
+        os.rename(source, target, src_dir_fd=from_fd, dst_dir_fd=to_fd)
+        return True
+    return False
 
 
 def write_all(fd: int, data: bytes, name: str) -> None:

@@ -121,9 +121,14 @@ def items(
     me: Callable[[Item], str | None],
     snoozed: Mapping[str, datetime],
     now: datetime,
+    more: Iterable[InboxItem] = (),
 ) -> list[InboxItem]:
-    """Everything that waits and is not snoozed, by lane, then deadline, then age (oldest first)."""
+    """Everything that waits and is not snoozed, by lane, then deadline, then age (oldest first).
+
+    `more` is what the other systems ask for.
+    """
     found = [made for item in summaries if (made := acp_item(item, me(item))) is not None]
+    found += more
     return ordered(one for one in found if one.id not in snoozed or snoozed[one.id] <= now)
 
 
@@ -132,7 +137,7 @@ def ordered(found: Iterable[InboxItem]) -> list[InboxItem]:
     far = datetime.max.replace(tzinfo=UTC)
     return sorted(
         found,
-        key=lambda one: (LANES.index(one.lane), one.deadline or far, one.since or far, str(one.path)),
+        key=lambda one: (LANES.index(one.lane), one.deadline or far, one.since or far, str(one.path), one.id),
     )
 
 

@@ -27,9 +27,16 @@ _TAIL = 16 * 1024
 Health = Literal["ok", "stale", "damaged", "unreadable"]
 
 
+STORES = {"triage": "triage/observations.jsonl", "receipts": "receipts"}
+"""Kind of a place to what a folder of that kind holds: failure codes that were met, receipts."""
+
+
 @dataclass(frozen=True, slots=True)
 class Place:
-    """Something that the console can open: `kind` says which system it belongs to."""
+    """Something that the console can open: `kind` says which system it belongs to.
+
+    The path of a store (`triage`, `receipts`) is the workspace that holds it.
+    """
 
     kind: str
     path: Path
@@ -37,11 +44,29 @@ class Place:
 
 def find(roots: Iterable[Path], depth: int = DEPTH) -> list[Place]:
     """Every collaboration at or below the roots, sorted by path; no link is followed, the unreadable skipped."""
-    found: dict[Path, Place] = {}
+    return [place for place in discover(roots, depth) if place.kind == "acp"]
+
+
+def discover(roots: Iterable[Path], depth: int = DEPTH) -> list[Place]:
+    """The same, and every store; a store above a root counts when what lies in that root uses it."""
+    found: dict[tuple[Path, str], Place] = {}
     for root in roots:
-        for place in _walk(root, depth):
-            found.setdefault(place.path, place)
-    return [found[path] for path in sorted(found)]
+        for place in (*_walk(root, depth), *_stores(store_root(root))):
+            found.setdefault((place.path, place.kind), place)
+    return [found[key] for key in sorted(found)]
+
+
+def store_root(root: Path) -> Path:
+    """Where what happens in a folder leaves its receipts and failure codes (docs/design.md §4)."""
+    from core.governance.boundary import root_for
+
+    return root_for(root / "any")
+
+
+def _stores(folder: Path) -> Iterator[Place]:
+    for kind, inside in STORES.items():
+        if os.path.exists(folder / inside) and not os.path.islink(folder / kind):
+            yield Place(kind, folder)
 
 
 def _walk(folder: Path, depth: int) -> Iterator[Place]:
@@ -54,11 +79,13 @@ def _walk(folder: Path, depth: int) -> Iterator[Place]:
     if PROTOCOL in names or LOG in names:
         yield Place("acp", folder)
         return
+    stores = {place.kind for place in _stores(folder)} if names & STORES.keys() else set()
+    yield from (Place(kind, folder) for kind in stores)
     if depth <= 0:
         return
     for entry in entries:
         try:
-            if entry.name not in SKIPPED and entry.is_dir(follow_symlinks=False):
+            if entry.name not in SKIPPED | stores and entry.is_dir(follow_symlinks=False):
                 yield from _walk(folder / entry.name, depth - 1)
         except OSError:
             continue

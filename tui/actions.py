@@ -6,11 +6,23 @@ method `do_<id>` of the screen that is on, else of the app.
 
 from __future__ import annotations
 
-import shlex
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 
 from core.acp.model import DELIVERABLE_EVENTS
+from tui.action import (
+    ANY,
+    ANYWHERE,
+    DIFF,
+    FOLDER,
+    INBOX,
+    LISTS,
+    STORY,
+    WHERE_WORDS,
+    Action,
+    system,
+)
+from tui.action_systems import ECOSYSTEM_ACTIONS, TRIAGE_ACTIONS
 from tui.legal import (
     CONCLUSION,
     Context,
@@ -38,51 +50,8 @@ from tui.legal import (
     waiting,
 )
 
-ANYWHERE, INBOX, LIST, FOLDER = "anywhere", "inbox", "collaborations", "collaboration"
-DIFF, STORY = "diff", "story"
-WHERE_WORDS: Mapping[str, str] = {
-    ANYWHERE: "everywhere",
-    INBOX: "inbox",
-    LIST: "collaborations",
-    FOLDER: "a collaboration",
-    DIFF: "a diff",
-    STORY: "a story",
-}
-LISTS = frozenset({INBOX, LIST})
 FOOTER = 8
 
-
-@dataclass(frozen=True, slots=True)
-class Action:
-    """One thing that a person can do. `keys` are separated by commas; the first is the one that is shown.
-
-    `verb` is the equivalent command with `{folder}` and `{me}`; None when it only moves or looks. `own` means that
-    the focused widget handles the key itself. `event` is what the action appends in the end.
-    """
-
-    id: str
-    keys: str
-    label: str
-    help: str
-    where: frozenset[str]
-    order: int
-    group: str
-    legal: Legal
-    verb: str | None = None
-    own: bool = False
-    event: str | None = None
-
-    def command(self, context: Context) -> str | None:
-        """The equivalent command line for this context, or None."""
-        if self.verb is None:
-            return None
-        folder = shlex.quote(str(context.folder)) if context.folder is not None else "FOLDER"
-        me = context.view.me if context.view is not None and context.view.me else context.me
-        command = self.verb.replace("{folder}", folder).replace("{me}", shlex.quote(me) if me else "ID")
-        return command.replace("{document}", shlex.quote(context.document or "FILE"))
-
-
-_ANY = frozenset({ANYWHERE})
 _IN_LISTS = LISTS
 _IN_FOLDER = frozenset({FOLDER})
 _IN_DIFF, _IN_STORY = frozenset({DIFF}), frozenset({STORY})
@@ -99,14 +68,11 @@ def _act(
     return Action(name, key, label, text, _IN_FOLDER, order, "Act", legal or appends(event), command, event=event)
 
 
-def system(number: int, name: str, key: str, label: str, text: str, verb: str | None) -> Action:
-    """The action that opens the screen of one system; a new system needs this line and a mode of the app."""
-    return Action(name, f"{number},{key}", label, text, _ANY, 80 + number, "Go", always, verb)
-
-
 SYSTEMS: tuple[Action, ...] = (
     system(1, "inbox", "f5", "inbox", "What waits for you, over every folder.", "collab inbox --as {me}"),
     system(2, "collaborations", "f6", "collaborations", "Every collaboration below the roots.", "collab list"),
+    system(5, "triage", "f9", "triage", "One failure, one code, one next command.", "collab triage list"),
+    system(6, "ecosystem", "f10", "ecosystem", "Receipts and their trust, members, statuses.", "collab members table"),
 )
 
 ACTIONS: tuple[Action, ...] = (
@@ -116,7 +82,7 @@ ACTIONS: tuple[Action, ...] = (
         "n,f4",
         "next waiting",
         "Open the next item that waits for you.",
-        _ANY,
+        ANY,
         60,
         "Go",
         waiting,
@@ -127,19 +93,19 @@ ACTIONS: tuple[Action, ...] = (
         "N,shift+f4",
         "previous waiting",
         "Open the item before it.",
-        _ANY,
+        ANY,
         61,
         "Go",
         waiting,
         "collab inbox --as {me}",
     ),
-    Action("back", "q,escape", "back", "Close this screen and go back.", _ANY, 90, "Go", always),
-    Action("who", "w,ctrl+o", "who am I", "Choose which participant you are.", _ANY, 70, "Console", always),
-    Action("theme", "T,ctrl+t", "theme", "Choose dark, light or high contrast.", _ANY, 95, "Console", always),
-    Action("reread", "ctrl+r", "read again", "Look at every file again now.", _ANY, 96, "Console", always),
-    Action("palette", ":,ctrl+p", "commands", "Find an action by its name.", _ANY, 97, "Console", always),
-    Action("help", "?,f1", "help", "Every key, and what each does here.", _ANY, 99, "Console", always),
-    Action("quit", "ctrl+q", "quit", "Leave the console.", _ANY, 98, "Console", always),
+    Action("back", "q,escape", "back", "Close this screen and go back.", ANY, 90, "Go", always),
+    Action("who", "w,ctrl+o", "who am I", "Choose which participant you are.", ANY, 70, "Console", always),
+    Action("theme", "T,ctrl+t", "theme", "Choose dark, light or high contrast.", ANY, 95, "Console", always),
+    Action("reread", "ctrl+r", "read again", "Look at every file again now.", ANY, 96, "Console", always),
+    Action("palette", ":,ctrl+p", "commands", "Find an action by its name.", ANY, 97, "Console", always),
+    Action("help", "?,f1", "help", "Every key, and what each does here.", ANY, 99, "Console", always),
+    Action("quit", "ctrl+q", "quit", "Leave the console.", ANY, 98, "Console", always),
     Action(
         "open",
         "enter",
@@ -401,6 +367,8 @@ ACTIONS: tuple[Action, ...] = (
         always,
         "collab show --folder {folder} --at SEQ",
     ),
+    *TRIAGE_ACTIONS,
+    *ECOSYSTEM_ACTIONS,
 )
 
 BY_ID: Mapping[str, Action] = {action.id: action for action in ACTIONS}

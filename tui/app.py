@@ -26,12 +26,14 @@ from textual.worker import Worker, WorkerState
 
 from core.acp.store import Appended
 from core.clock import SYSTEM, Clock
+from core.evidence import View
 from core.finding import Finding, Refused, error
 from core.inbox import InboxItem
 from core.sanitize import inert, inert_block
 from core.state import UserState
 from core.workspace import Item
-from tui.actions import ANYWHERE, BY_ID, Action, Keys
+from tui.action import ANYWHERE, Action
+from tui.actions import BY_ID, Keys
 from tui.ascii import AsciiSigns
 from tui.desk import FolderView
 from tui.forms.drafts import Drafts
@@ -41,10 +43,12 @@ from tui.reading import STALE_AFTER, FolderRead, Listed, Looked, Reading, Said
 from tui.screens.choose import Choice, ChooseScreen
 from tui.screens.collaboration import CollaborationScreen
 from tui.screens.collaborations import CollaborationsScreen
+from tui.screens.ecosystem import EcosystemScreen
 from tui.screens.frame import ConsoleScreen, bindings
 from tui.screens.help import HelpScreen
 from tui.screens.inbox import InboxScreen
 from tui.screens.palette import ActionProvider
+from tui.screens.triage import TriageScreen
 from tui.settings import Loaded, Who, config_path, keymap_finding, load, no_colour, state_path
 from tui.terminal import Transitions, colour_environment, end_with_terminal, kept_title, notice_sequence, title_sequence
 from tui.themes import NAMES, theme_name, themes
@@ -63,7 +67,12 @@ class ConsoleApp(App[int]):
     CSS_PATH = ["styles/console.tcss"]
     COMMANDS = {ActionProvider}
     BINDINGS: ClassVar[list[BindingType]] = bindings(ANYWHERE)
-    MODES = {"inbox": InboxScreen, "collaborations": CollaborationsScreen}
+    MODES = {
+        "inbox": InboxScreen,
+        "collaborations": CollaborationsScreen,
+        "triage": TriageScreen,
+        "ecosystem": EcosystemScreen,
+    }
     DEFAULT_MODE = "inbox"
     NOTIFICATION_TIMEOUT = 6
 
@@ -102,6 +111,7 @@ class ConsoleApp(App[int]):
         self._mine: set[str] = set()
         self.complete = False
         self.root_problems: tuple[Finding, ...] = ()
+        self.stores: tuple[View, ...] = ()
         self.views: dict[Path, FolderView] = {}
         self.mode = "live"
         self._watch_mode = "polling"
@@ -174,7 +184,7 @@ class ConsoleApp(App[int]):
     def on_listed(self, message: Listed) -> None:
         first = not self.complete and message.complete
         self.items, self.waiting, self.complete = message.items, message.waiting, message.complete
-        self.root_problems = message.problems
+        self.root_problems, self.stores = message.problems, message.views
         self._count()
         self._ring()
         for screen in self._console_screens():
@@ -202,6 +212,8 @@ class ConsoleApp(App[int]):
         known = {item.path: item for item in self.items}
 
         def mine(one: InboxItem) -> bool:
+            if one.kind != "acp":
+                return self.who.anywhere() is not None
             item = known.get(one.path)
             me = self.who.of(item.path, item.participants) if item is not None else None
             return me is not None and item is not None and (one.lane == "unblock" or me in item.waiting_for)
@@ -314,6 +326,12 @@ class ConsoleApp(App[int]):
     async def do_collaborations(self) -> None:
         await self._go("collaborations")
 
+    async def do_triage(self) -> None:
+        await self._go("triage")
+
+    async def do_ecosystem(self) -> None:
+        await self._go("ecosystem")
+
     async def _go(self, mode: str) -> None:
         """Another system's screen; on it already: back to its list."""
         if not await self.to_base():
@@ -332,13 +350,34 @@ class ConsoleApp(App[int]):
 
     async def _step_waiting(self, by: int) -> None:
         items = self.waiting_items
-        here = self.base.context().folder if isinstance(self.base, CollaborationScreen) else None
-        places = [item.path for item in items]
-        start = places.index(here) if here in places else -1 if by > 0 else len(places)
-        at = (start + by) % len(places)
-        if places[at] == here and len(places) == 1:
+        at = next((number for number, item in enumerate(items) if self._is_open(item)), None)
+        start = at if at is not None else -1 if by > 0 else len(items)
+        following = (start + by) % len(items)
+        if following == at:
             self.notify("nothing else waits for you")
-        await self.open_folder(places[at])
+        await self.open_item(items[following])
+
+    def _is_open(self, item: InboxItem) -> bool:
+        """Whether the topmost screen shows this item."""
+        screen = self.base
+        if isinstance(screen, TriageScreen):
+            found = screen.subject()
+            return found is not None and (found[0].root, found[1].code) == (item.path, item.title)
+        return item.kind == "acp" and isinstance(screen, CollaborationScreen) and screen.path == item.path
+
+    async def open_item(self, item: InboxItem) -> None:
+        """Show what an item of the inbox is about."""
+        if item.kind == "acp":
+            await self.open_folder(item.path)
+            return
+        mode = "triage" if item.kind == "triage" else "ecosystem"
+        if not await self.to_base():
+            return
+        if self.current_mode != mode:
+            await self.switch_mode(mode)
+        screen = self.base
+        if isinstance(screen, TriageScreen | EcosystemScreen):
+            screen.go_to(item.path, item.title)
 
     async def open_folder(self, path: Path) -> None:
         """Show a collaboration; another open one makes room."""
@@ -462,7 +501,8 @@ class ConsoleApp(App[int]):
             self.reading.touch(self.base.path)
             waiting = ", ".join(result.state.waiting)
             then = f"; now waiting for {waiting}" if waiting else ""
-            self.notify(f"appended seq {result.event.seq}: {result.event.name}{then}")
+            named = f"; failure code {result.code}" if result.code is not None else ""
+            self.notify(f"appended seq {result.event.seq}: {result.event.name}{then}{named}")
             for finding in (*result.mended, *result.warnings):
                 self.tell(finding)
 

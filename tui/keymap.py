@@ -5,7 +5,8 @@ from __future__ import annotations
 import difflib
 from collections.abc import Mapping
 
-from tui.actions import ACTIONS, ANYWHERE, BY_ID, Action, show_key, works_in_fields
+from tui.action import ANYWHERE, Action
+from tui.actions import ACTIONS, BY_ID, show_key, works_in_fields
 
 SAME_AS = {"ctrl+m": "Enter", "ctrl+j": "Enter", "ctrl+i": "Tab", "ctrl+h": "Backspace", "ctrl+[": "Esc"}
 """What a terminal sends for these."""

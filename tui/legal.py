@@ -26,7 +26,11 @@ class Reason:
 
 @dataclass(frozen=True)
 class Context:
-    """What the legality of an action may depend on: the screen, the person, the folder and what is selected."""
+    """What the legality of an action may depend on: the screen, the person, the folder and what is selected.
+
+    In triage: whether there is a signal and why it cannot be recorded, the minted code in question and why it cannot
+    be settled.
+    """
 
     screen: str
     me: str | None = None
@@ -38,6 +42,10 @@ class Context:
     log: bool = False
     waiting: int = 0
     parts: int = 0
+    signal: bool = False
+    obstacle: str = ""
+    minted: str | None = None
+    settled: str = ""
 
     @property
     def folder(self) -> Path | None:

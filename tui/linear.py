@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from tui.actions import ACTIONS, WHERE_WORDS, Keys, show_key
+from tui.action import WHERE_WORDS
+from tui.actions import ACTIONS, Keys, show_key
 
 SCREENS: tuple[tuple[str, str, str], ...] = (
     ("Inbox", "what waits, in its lanes, with why and the next command", "collab inbox --as ID"),
@@ -26,6 +27,13 @@ SCREENS: tuple[tuple[str, str, str], ...] = (
     ("Changes between two events", "a unified diff", "collab diff --folder F --since SEQ --until SEQ"),
     ("Story of an event", "only what led to it, and what each event changed", "collab log --folder F --story SEQ"),
     ("Story of a decision", "where it was written, and what followed", "collab log --folder F --story D1"),
+    ("Triage: a signal", "code, cause, next command, matched tokens", "collab triage classify"),
+    ("Triage: met here", "unknown failures, their sightings, what they became", "collab triage list"),
+    ("Triage: catalogue", "every code with its cause and next command", "collab triage catalog"),
+    ("Ecosystem: a receipt", "its trust, its parents, each check by name", "collab envelope resolve"),
+    ("Ecosystem: members and graph", "who owns, emits and consumes what", "collab members table"),
+    ("Ecosystem: a status", "its report from validated data", "collab status render"),
+    ("Ecosystem: the command of a status", "printed, never run", "collab status compile"),
     ("Live view", "returns when it is your turn", "collab wait --folder F --participant ID"),
 )
 """(screen or part of one, what it shows, the verb with the same content)."""

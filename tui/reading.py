@@ -25,13 +25,14 @@ from core.acp.model import State
 from core.acp.reader import FolderReader, Snapshot
 from core.acp.rules import Fold
 from core.clock import Clock
+from core.evidence import Evidence, View, inbox_items
 from core.files import Root
 from core.finding import Finding, Refused, error, warning
 from core.inbox import InboxItem
 from core.journal import EMPTY
 from core.state import UserState
 from core.watch import Watcher
-from core.workspace import Item, Place, Summaries, find
+from core.workspace import Item, Place, Summaries, discover, store_root
 from tui.desk import FolderView, look
 from tui.past import Marks
 from tui.settings import Who, remember
@@ -51,10 +52,11 @@ class Listed(Message):
         waiting: Sequence[InboxItem],
         complete: bool,
         problems: Sequence[Finding] = (),
+        views: Sequence[View] = (),
     ) -> None:
         super().__init__()
         self.items, self.waiting, self.complete = tuple(items), tuple(waiting), complete
-        self.problems = tuple(problems)
+        self.problems, self.views = tuple(problems), tuple(views)
 
     def can_replace(self, message: Message) -> bool:
         return isinstance(message, Listed)
@@ -127,7 +129,12 @@ class _Rescan:
     pass
 
 
-_Request = _Open | _Close | _Changed | _Me | _Snooze | _Rescan
+@dataclass(frozen=True, slots=True)
+class _Vocabulary:
+    """Somebody looks at the failure vocabulary, whether or not anything was met yet."""
+
+
+_Request = _Open | _Close | _Changed | _Me | _Snooze | _Rescan | _Vocabulary
 
 
 class Reading:
@@ -154,7 +161,13 @@ class Reading:
         self._marks: dict[Path, object] = {}
         self._changed: dict[Path, Marks] = {}
         self._extra: dict[Path, tuple[Path, ...]] = {}
-        self._shown: tuple[tuple[Item, ...], tuple[InboxItem, ...], bool] | None = None
+        self._shown: tuple[tuple[Item, ...], tuple[InboxItem, ...], bool, tuple[View, ...]] | None = None
+        self._evidence = Evidence()
+        self._stores: tuple[Place, ...] = ()
+        self._views: tuple[View, ...] = ()
+        self._wanted = False
+        self.home: Path | None = None
+        """Where signals of this person are recorded: the workspace of the first root."""
         self._scan_cost, self._scanned, self._looked = 0.0, -1e9, -1e9
         self._watched: tuple[Path, ...] = ()
         self._turned, self._watching = False, True
@@ -181,6 +194,10 @@ class Reading:
     def become(self, who: Who, folder: Path | None, name: str) -> None:
         """The person is `name` from now on, here or everywhere; kept for the next session."""
         self._queue.put(_Me(who, folder, name))
+
+    def want_vocabulary(self) -> None:
+        """The failure vocabulary is looked at from now on."""
+        self._queue.put(_Vocabulary())
 
     def snooze(self, item: str, until: datetime) -> None:
         """Hide an inbox item until a moment."""
@@ -241,7 +258,7 @@ class Reading:
         now = time.monotonic()
         # Notifications may be lost, and a busy folder may starve the slow tick: look at everything now and then.
         everything = now - self._looked > 2 * self._tick
-        rescan = relist = False
+        rescan = relist = restore = False
         for request in requests:
             match request:
                 case _Open(path):
@@ -261,7 +278,9 @@ class Reading:
                 case _Changed(paths):
                     everything = everything or not paths
                     changed |= {place for path in paths for place in self._place_of(path)}
-                    rescan = rescan or any(self._unknown(path) for path in paths)
+                    stored = {path for path in paths if self._in_store(path)}
+                    restore = restore or bool(stored)
+                    rescan = rescan or any(self._unknown(path) for path in paths - stored)
                 case _Me():
                     self._who = request.who
                     if not remember(self._state, request.folder, request.name):
@@ -275,6 +294,9 @@ class Reading:
                     relist = True
                 case _Rescan():
                     everything = rescan = True
+                case _Vocabulary():
+                    rescan = rescan or not self._wanted
+                    self._wanted = True
         # Open folders come first: somebody is looking at them.
         for path in list(self._readers):
             if everything or path in changed:
@@ -284,7 +306,9 @@ class Reading:
             self._looked = now
         if rescan or (everything and now - self._scanned > max(2 * self._tick, 20 * self._scan_cost)):
             self._scan()
-        elif everything or changed:
+        elif everything or changed or restore:
+            if everything or restore:
+                self._views = self._evidence.look(self._stores)
             for path, place in self._places.items():
                 if (everything or path in changed) and path not in self._left:
                     self._items[path] = self._summary(place)
@@ -297,7 +321,8 @@ class Reading:
     def _scan(self) -> None:
         """Discover folders; summaries that are not known yet follow slice by slice."""
         started = time.monotonic()
-        found = {place.path: place for place in find(self.roots)}
+        places = discover(self.roots)
+        found = {place.path: place for place in places if place.kind == "acp"}
         self._scan_cost, self._scanned = time.monotonic() - started, time.monotonic()
         self._places = found
         self._items = {path: item for path, item in self._items.items() if path in found}
@@ -305,6 +330,12 @@ class Reading:
         self._left = [path for path in found if path not in self._items]
         for path in known:
             self._items[path] = self._summary(found[path])
+        stores = dict.fromkeys(place for place in places if place.kind != "acp")
+        self.home = store_root(self.roots[0]) if self.roots else None
+        if self._wanted:
+            stores.update(dict.fromkeys(Place("triage", store_root(root)) for root in self.roots))
+        self._stores = tuple(stores)
+        self._views = self._evidence.look(self._stores)
         self._rewatch()
         self._list()
 
@@ -326,8 +357,9 @@ class Reading:
     def _list(self) -> None:
         """Hand over the list and the inbox, if they are others than before."""
         items = tuple(self._items[path] for path in self._places if path in self._items)
-        waiting = tuple(inbox.items(items, self._me, inbox.snoozes(self._state), self._clock.now()))
-        shown = (items, waiting, not self._left)
+        asked = inbox_items(self._views)
+        waiting = tuple(inbox.items(items, self._me, inbox.snoozes(self._state), self._clock.now(), asked))
+        shown = (items, waiting, not self._left, self._views)
         if shown != self._shown:
             self._shown = shown
             problems = [
@@ -335,7 +367,7 @@ class Reading:
                 for root in self.roots
                 if not root.is_dir()
             ]
-            self._post(Listed(items, waiting, not self._left, problems))
+            self._post(Listed(items, waiting, not self._left, problems, self._views))
 
     def _me(self, item: Item) -> str | None:
         return self._who.of(item.path, item.participants) or self._who.anywhere()
@@ -392,6 +424,7 @@ class Reading:
         watched = dict.fromkeys([*self._readers, *self._places])
         watched.update(dict.fromkeys(path.parent for path in self._places))
         watched.update(dict.fromkeys(self.roots))
+        watched.update(dict.fromkeys(place.path / place.kind for place in self._stores))
         for paths in self._extra.values():
             watched.update(dict.fromkeys(paths))
         self._watched = tuple(watched)
@@ -401,6 +434,10 @@ class Reading:
         found = {place for place, extra in self._extra.items() if path.parent in extra}
         found |= {place for place in (path, path.parent) if place in self._places or place in self._readers}
         return found
+
+    def _in_store(self, path: Path) -> bool:
+        """Whether a changed file belongs to a store that is followed."""
+        return any(path.is_relative_to(place.path / place.kind) for place in self._stores)
 
     def _unknown(self, path: Path) -> bool:
         """Whether a change may mean that a collaboration came or went."""

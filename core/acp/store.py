@@ -47,12 +47,16 @@ class Expectation:
 
 @dataclass(frozen=True)
 class Appended:
-    """An event that is in the log, the state after it, and what was mended on the way."""
+    """An event that is in the log, the state after it, and what was mended on the way.
+
+    `code` is what a block is called (docs/specs/governance.md §2); None for every other event.
+    """
 
     event: Event
     state: State
     mended: tuple[Finding, ...]
     warnings: tuple[Finding, ...]
+    code: str | None = None
 
 
 Check = Callable[[Snapshot], list[Finding]]
@@ -187,7 +191,22 @@ def append_with(
             raise Refused(*exc.findings, *mended) from None
         finally:
             reader.close()
-    return Appended(made.event, made.after, tuple(mended), _heading_needed(made))
+    code, trouble = _leave_receipt(path, made.event, made.after)
+    return Appended(made.event, made.after, tuple(mended), (*_heading_needed(made), *trouble), code)
+
+
+def _leave_receipt(path: Path, event: Event, after: State) -> tuple[str | None, tuple[Finding, ...]]:
+    """After an event that changed authority (docs/design.md §4): (code of a block, what could not be done)."""
+    if event.name not in ("completed", "blocked") and (event.name, after.phase) != (
+        "decision_accepted",
+        "readiness_check",
+    ):
+        return None, ()
+    # Agents pay for this import three times in a collaboration at most, never in between.
+    from core.governance import acp_boundary
+
+    left = acp_boundary.leave(path)
+    return left.code if event.name == "blocked" else None, left.findings
 
 
 def _collaboration(path: Path) -> Path:

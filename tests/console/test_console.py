@@ -11,7 +11,8 @@ from textual.widgets import Input
 
 from core.acp.model import DELIVERABLE_EVENTS
 from core.acp.reader import read
-from tui.actions import ACTIONS, ANYWHERE, FOLDER, INBOX, LIST, entries, show_key
+from tui.action import ANYWHERE, ECOSYSTEM, FOLDER, INBOX, LIST, TRIAGE
+from tui.actions import ACTIONS, entries, show_key
 from tui.app import ConsoleApp, run
 from tui.cli import MODULES
 from tui.screens.choose import ChooseScreen
@@ -26,7 +27,7 @@ from tui.settings import Loaded, Settings, load
 from tui.themes import theme_name
 
 
-@pytest.mark.parametrize("where", [INBOX, LIST, FOLDER])
+@pytest.mark.parametrize("where", [INBOX, LIST, FOLDER, TRIAGE, ECOSYSTEM])
 async def test_every_action_is_reached_by_key_by_palette_and_by_verb(
     where: str, make_folder: Any, act: Any, console: Any, until: Any, open_folder: Any
 ) -> None:
@@ -37,6 +38,8 @@ async def test_every_action_is_reached_by_key_by_palette_and_by_verb(
         await until(pilot, lambda: app.complete)
         if where == LIST:
             await pilot.press("2")
+        if where in (TRIAGE, ECOSYSTEM):
+            await pilot.press("5" if where == TRIAGE else "6")
         if where == FOLDER:
             await open_folder(pilot, path)
         assert where == app.base.WHERE

@@ -14,19 +14,8 @@ from textual.widgets import Input
 from core.acp.model import DELIVERABLE_EVENTS
 from core.acp.view import options
 from tests.tools_keys import README, table_in
-from tui.actions import (
-    ACTIONS,
-    ANYWHERE,
-    BY_ID,
-    FOLDER,
-    INBOX,
-    LIST,
-    Action,
-    Keys,
-    here,
-    key_table_markdown,
-    works_in_fields,
-)
+from tui.action import ANYWHERE, ECOSYSTEM, FOLDER, INBOX, LIST, TRIAGE, Action
+from tui.actions import ACTIONS, BY_ID, Keys, here, key_table_markdown, works_in_fields
 from tui.app import ConsoleApp
 from tui.screens.collaboration import CollaborationScreen
 from tui.screens.help import HelpScreen
@@ -66,7 +55,7 @@ async def each_key(pilot: Any, asked: list[str], actions: Sequence[Action], fits
                 assert asked == [action.id], f"{key} on this screen asks for {asked}, not for {action.id}"
 
 
-@pytest.mark.parametrize("screen", [INBOX, LIST, FOLDER])
+@pytest.mark.parametrize("screen", [INBOX, LIST, FOLDER, TRIAGE, ECOSYSTEM])
 async def test_every_action_is_reached_by_each_of_its_keys(
     screen: str, make_folder: Any, recorded: Any, open_folder: Any, until: Any
 ) -> None:
@@ -77,6 +66,8 @@ async def test_every_action_is_reached_by_each_of_its_keys(
         await until(pilot, lambda: app.complete)
         if screen == LIST:
             await app.switch_mode("collaborations")
+        elif screen in (TRIAGE, ECOSYSTEM):
+            await app.switch_mode(screen)
         elif screen == FOLDER:
             await open_folder(pilot, path)
         await pilot.pause()

@@ -13,7 +13,8 @@ from core.acp.reader import read
 from core.acp.rules import fold
 from core.acp.timeline import Timeline
 from core.acp.view import default_draft, gates
-from tui.actions import ACTIONS, DIFF, FOLDER, STORY, entries
+from tui.action import DIFF, FOLDER, STORY
+from tui.actions import ACTIONS, entries
 from tui.cli import demo
 from tui.screens.changes import DiffScreen
 from tui.screens.choose import ChooseScreen

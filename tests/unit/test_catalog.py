@@ -2,25 +2,24 @@
 
 from __future__ import annotations
 
-import ast
 import json
 import pkgutil
 import re
 import shlex
 from collections.abc import Iterator
 from itertools import product
-from pathlib import Path
 from typing import Any
 
 import pytest
 
-import core
-import tui
 from core.acp.check import check
-from core.acp.model import EVENTS_V2, LOG, PROTOCOL
+from core.acp.model import EVENTS_V2
 from core.finding import Finding
+from core.triage import rules
+from core.triage.store import shipped
 from tests.conformance.acp_runner import VECTORS, build
 from tests.unit.core.acp.builders import PEOPLE, SITUATIONS, Talk, draft, setup, setup2
+from tests.unit.source_codes import said
 from tui.cli import parser
 
 CATALOG: dict[str, Any] = json.loads(pkgutil.get_data("catalog", "failure_codes.json") or b"{}")
@@ -34,80 +33,39 @@ FORBIDDEN = {
     "pass",
     "fail",
 }
+NAMED_BY_THE_SPECIFICATION = {
+    "files": "json_malformed json_not_object file_unreadable file_too_large json_too_deep json_duplicate_key "
+    "json_not_finite field_missing field_unknown field_invalid field_blank hash_malformed ambiguous_failure_code",
+    "triage": "catalog_schema_wrong catalog_code_duplicate catalog_code_forbidden catalog_code_minted_shape "
+    "catalog_token_empty catalog_alias_not_minted catalog_alias_target_unknown catalog_alias_target_forbidden "
+    "catalog_token_unreachable signal_is_verdict signal_empty layer_too_long observation_damaged "
+    "promotion_not_effective minted_code_unobserved minted_code_malformed minted_code_resolved",
+    "envelope": "emitted_at_invalid payload_schema_missing payload_schema_mismatch parent_refs_require_goal_hash "
+    "file_exists parent_ref_receipt_missing parent_ref_receipt_invalid receipt_id_duplicate "
+    "parent_ref_schema_mismatch parent_ref_producer_mismatch parent_ref_goal_hash_mismatch "
+    "parent_ref_digest_mismatch parent_ref_self parent_ref_cycle membership_count membership_duplicate "
+    "membership_mismatch goal_must_not_normative goal_hash_mismatch receipt_document_changed",
+    "status": "failed_requires_triage failure_only_with_failed continuing_requires_not_done "
+    "not_done_requires_continuing state_payload_missing state_payload_forbidden changed_required "
+    "done_requires_verified done_requires_proof proof_path_outside_root proof_path_missing "
+    "agentic_eval_proof_not_ready status_check_proof_not_pass envelope_proof_invalid "
+    "debugger_proof_missing_runtime_evidence verified_not_backed_by_proof proof_not_checked catalog_invalid "
+    "continuation_ledger_invalid missing_agent_status_json duplicate_agent_status_key invalid_agent_status_json "
+    "continuation_guard_unresolved_work open_relevant_agent_work_ticket unresolved_acceptance_gate "
+    "obvious_next_step_not_enacted unparseable_status_json wrong_schema escalation_template_invalid",
+}
+BY_ANOTHER_WAY = {
+    "config_invalid": "tui.settings gives it by a name of its own",
+    "config_malformed": "tui.settings gives it by a name of its own",
+    "config_unreadable": "tui.settings gives it by a name of its own",
+    "event_after_terminal": "core.acp.rules makes it of phase_terminal",
+    "field_unknown": "core.strict makes it of the model's own fault",
+}
+REASONS = "status"
+"""The layer whose remaining entries are reason codes of a check, not findings."""
+MEANT_ALIKE = {("document_not_utf8", "text_not_utf8")}
+LOADED = shipped()
 CODE = re.compile(r"[a-z][a-z0-9]*(?:_[a-z0-9]+)+")
-
-
-def sources() -> Iterator[Path]:
-    for package in (core, tui):
-        yield from Path(str(package.__file__)).parent.rglob("*.py")
-
-
-def _constants(node: ast.expr) -> Iterator[str]:
-    """The texts that an expression may be: a constant, or either branch of a choice."""
-    if isinstance(node, ast.Constant) and isinstance(node.value, str):
-        yield node.value
-    elif isinstance(node, ast.IfExp):
-        yield from _constants(node.body)
-        yield from _constants(node.orelse)
-
-
-def used_codes() -> dict[str, str]:
-    """Code to a place where a finding with it is made: `error("…", …)` and its like, `code = "…"`."""
-    found: dict[str, str] = {}
-    for path in sources():
-        for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
-            texts: list[str] = []
-            if isinstance(node, ast.Call) and node.args:
-                name = node.func.id if isinstance(node.func, ast.Name) else getattr(node.func, "attr", "")
-                if name in ("error", "warning", "Finding") or (name == "add" and len(node.args) > 1):
-                    texts += _constants(node.args[0])
-                if name == "append" and isinstance(node.args[0], ast.Tuple) and len(node.args[0].elts) == 2:
-                    texts += _constants(node.args[0].elts[0])
-            elif isinstance(node, ast.Assign) and any(getattr(target, "id", "") == "code" for target in node.targets):
-                texts += _constants(node.value)
-            for text in texts:
-                if CODE.fullmatch(text):
-                    found.setdefault(text, f"{path.name}:{node.lineno}")
-    return found
-
-
-def _literal(node: ast.expr) -> str | None:
-    """The text of a constant or f-string, `x` in its places; None for anything else."""
-    if isinstance(node, ast.Constant):
-        return node.value if isinstance(node.value, str) else None
-    if isinstance(node, ast.JoinedStr):
-        return "".join(_place(part) for part in node.values)
-    return None
-
-
-def _place(part: ast.expr) -> str:
-    if isinstance(part, ast.Constant):
-        return str(part.value)
-    named = part.value.id if isinstance(part, ast.FormattedValue) and isinstance(part.value, ast.Name) else ""
-    return {"PROTOCOL": PROTOCOL, "LOG": LOG}.get(named, "x")
-
-
-def written_causes() -> Iterator[tuple[str, str, str]]:
-    """(code, cause, place) of every finding whose cause is written where it is made or just above."""
-    for path in sources():
-        tree = ast.parse(path.read_text(encoding="utf-8"))
-        for function in ast.walk(tree):
-            if not isinstance(function, (ast.FunctionDef, ast.AsyncFunctionDef)):
-                continue
-            cause: str | None = None
-            for node in sorted(ast.walk(function), key=lambda one: getattr(one, "lineno", 0)):
-                if isinstance(node, ast.Assign) and [getattr(one, "id", "") for one in node.targets] == ["cause"]:
-                    cause = _literal(node.value)
-                if not isinstance(node, ast.Call) or len(node.args) < 2:
-                    continue
-                name = node.func.id if isinstance(node.func, ast.Name) else ""
-                code = _literal(node.args[0])
-                if name not in ("error", "warning") or code is None or not CODE.fullmatch(code):
-                    continue
-                named = isinstance(node.args[1], ast.Name) and node.args[1].id == "cause"
-                text = cause if named else _literal(node.args[1])
-                if text is not None:
-                    yield code, text, f"{path.name}:{node.lineno}"
 
 
 def classify(text: str, layer: str | None = None) -> str | None:
@@ -119,6 +77,9 @@ def classify(text: str, layer: str | None = None) -> str | None:
     return None
 
 
+SAID = said()
+
+
 def test_the_search_for_codes_finds_them() -> None:
     assert {
         "file_missing",
@@ -126,12 +87,30 @@ def test_the_search_for_codes_finds_them() -> None:
         "event_after_terminal",
         "log_seq",
         "usage_wrong",
-    } <= used_codes().keys()
+    } <= {item.code for item in SAID}
 
 
 def test_every_code_in_use_has_an_entry() -> None:
     known = {entry["code"] for entry in ENTRIES}
-    assert {code: place for code, place in used_codes().items() if code not in known} == {}
+    assert {item.code: item.where for item in SAID if item.sure and item.code not in known} == {}
+
+
+def test_every_code_of_the_specification_has_an_entry_in_its_layer() -> None:
+    for layer, codes in NAMED_BY_THE_SPECIFICATION.items():
+        for code in codes.split():
+            assert LOADED.by_code[code].layer == layer, code
+
+
+def test_entries_that_the_source_does_not_say_are_known() -> None:
+    used = {item.code for item in SAID}
+    named = {code for codes in NAMED_BY_THE_SPECIFICATION.values() for code in codes.split()}
+    waiting = {entry.code: entry.layer for entry in LOADED.entries if entry.code not in used | set(BY_ANOTHER_WAY)}
+    unexplained = {code: layer for code, layer in waiting.items() if layer != REASONS or code not in named}
+    assert not unexplained, f"entries that wait for a system: {unexplained}"
+
+
+def test_it_loads_without_a_finding() -> None:
+    assert LOADED.warnings == ()
 
 
 def test_the_catalogue_is_well_formed() -> None:
@@ -183,17 +162,47 @@ def main_help(words: list[str]) -> int:
 
 
 def test_what_the_source_says_classifies_as_what_it_is() -> None:
-    written = list(written_causes())
-    assert len(written) > 100
-    # A text that is hardly more than its places says nothing without them.
-    telling = [(code, cause, place) for code, cause, place in written if len(re.findall(r"\b[a-z]{2,}\b", cause)) > 4]
+    """A text of some length is called what the source calls it; a short one that, or nothing: nobody steals it."""
     layers = {entry["code"]: entry["layer"] for entry in ENTRIES}
-    wrong = {
-        place: (code, cause, classify(cause))
-        for code, cause, place in telling
-        if code not in (classify(cause), classify(cause, layers.get(code)))
-    }
+    wrong, telling = {}, 0
+    for item in SAID:
+        if item.text is None or item.code not in layers or rules.is_forbidden(item.text):
+            continue
+        made = classify(item.text)
+        # A text that is hardly more than its places says nothing without them.
+        tells = item.sure and len(re.findall(r"\b[a-z]{2,}\b", item.text)) > 4
+        telling += tells
+        allowed = {item.code} if tells else {item.code, None}
+        if not allowed & {made, classify(item.text, layers[item.code])} and (item.code, made) not in MEANT_ALIKE:
+            wrong[item.where] = (item.code, item.text, made)
+    assert telling > 150
     assert wrong == {}
+
+
+@pytest.mark.parametrize(
+    ("text", "code"),
+    [
+        ("OSError: [Errno 28] No space left on device: 'x'", "disk_full"),
+        ("bash: ./run.sh: Permission denied", "permission_denied"),
+        ("cp: cannot create regular file: Read-only file system", "folder_read_only"),
+        ("FileNotFoundError: [Errno 2] No such file or directory: 'a'", "file_missing"),
+        ("json.decoder.JSONDecodeError: Expecting value: line 1 column 1 (char 0)", "json_malformed"),
+        ("UnicodeDecodeError: 'utf-8' codec can't decode byte 0xff in position 0", "text_not_utf8"),
+        ("error: the folder is locked by pid 7 on host; waited 20 s", "lock_busy"),
+        ("proposal.md is not UTF-8", "document_not_utf8"),
+    ],
+)
+def test_typical_texts(text: str, code: str) -> None:
+    assert rules.classify(text, None, LOADED).code == code
+
+
+def test_a_stack_trace_is_nobodys() -> None:
+    trace = (
+        'Traceback (most recent call last):\n  File "a.py", line 3, in <module>\nZeroDivisionError: division by zero'
+    )
+    made = rules.classify(trace, None, LOADED)
+    assert made.ambiguous
+    assert made.cause == "Unclassified signal: ZeroDivisionError: division by zero"
 
 
 def observed() -> Iterator[tuple[str, str]]:

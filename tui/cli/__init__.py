@@ -37,6 +37,11 @@ MODULES: Mapping[str, str] = {
     "prompt": "folder",
     "list": "workspace",
     "inbox": "workspace",
+    "triage": "triage",
+    "envelope": "governance",
+    "status": "governance",
+    "members": "governance",
+    "goal": "governance",
     "demo": "demo",
     "completion": "completion",
 }

@@ -169,6 +169,8 @@ def report(folder: Path, made: store.Appended, out: Out) -> None:
     """What every writing verb says of the event that it appended."""
     event, state = made.event, made.state
     out.line(f"appended seq {event.seq}: {event.name}")
+    if made.code is not None:
+        out.line(f"failure code: {made.code}")
     if out.as_json:
         action = view.next_action(reader.read(folder), event.actor or "")
         out.put(
@@ -176,6 +178,8 @@ def report(folder: Path, made: store.Appended, out: Out) -> None:
             state={"phase": state.phase, "owner": state.owner, "waitingFor": list(state.waiting)},
             next={"participant": event.actor, "action": action.text, "command": action.command},
         )
+        if made.code is not None:
+            out.put(triage_code=made.code)
 
 
 def _next_arguments(parser: Parser) -> None:
@@ -294,12 +298,17 @@ def wait(folder: Path, participant: str, interval: float, timeout: float | None,
 
 def _validate_arguments(parser: Parser) -> None:
     folder_argument(parser)
+    parser.add_argument("--receipts", action="store_true", help="also check the receipts that its events left")
 
 
 def _validate(args: argparse.Namespace, out: Out) -> int:
     from core.acp.check import check
 
     _, findings = check(args.folder, user_state())
+    if args.receipts:
+        from core.governance import acp_boundary
+
+        findings += acp_boundary.check(args.folder)
     out.findings.extend(findings)
     bad = errors(findings)
     mild = [item for item in findings if item.severity == "warning"]

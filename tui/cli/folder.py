@@ -68,6 +68,9 @@ def _show(args: argparse.Namespace, out: Out) -> int:
     out.line(f"proposal owner: {state.owner}")
     out.line("participants: " + ", ".join(setup.participants))
     out.line("waiting for: " + (", ".join(state.waiting) or "none"))
+    code = _failure_code(args, snapshot)
+    if code is not None:
+        out.line(f"failure code: {code}")
     before = rounds.chain(args.folder)[1:]
     for path in before:
         out.line(f"previous round: {path}")
@@ -91,8 +94,18 @@ def _show(args: argparse.Namespace, out: Out) -> int:
         documents=documents,
         gates=[{"state": gate.state, "text": gate.text, "where": gate.where} for gate in made],
         rounds=[str(path) for path in before],
+        **({"triage_code": code} if code is not None else {}),
     )
     return DONE
+
+
+def _failure_code(args: argparse.Namespace, snapshot: Snapshot) -> str | None:
+    """What the block is called, for a folder that is blocked now."""
+    if args.at is not None or snapshot.state.phase != "blocked":
+        return None
+    from core.governance import acp_boundary
+
+    return acp_boundary.code_of(args.folder)
 
 
 def _document_lines(
@@ -291,7 +304,9 @@ def _repair_arguments(parser: Parser) -> None:
 
 def _repair(args: argparse.Namespace, out: Out) -> int:
     reader.require(args.folder, documents=False)
-    done = store.mend(args.folder)
+    from core.governance import acp_boundary
+
+    done = [*store.mend(args.folder), *acp_boundary.rebuild(args.folder)]
     for item in done:
         out.line(f"mended: {item.cause}")
     if not done:

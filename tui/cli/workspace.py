@@ -7,11 +7,11 @@ import os
 from datetime import timedelta
 from pathlib import Path
 
-from core import inbox
+from core import evidence, inbox
 from core.clock import SYSTEM, duration, parse_duration, stamp
 from core.finding import Refused, error
 from core.sanitize import cells, clip, inert
-from core.workspace import Item, Summaries, find
+from core.workspace import Item, Summaries, discover, find
 
 from tui.cli.base import DONE, Command, Out, Parser, as_argument, folder_path, user_state
 
@@ -87,8 +87,13 @@ def _inbox_arguments(parser: Parser) -> None:
 def _inbox(args: argparse.Namespace, out: Out) -> int:
     state, now = user_state(), SYSTEM.now()
     named = args.as_ or os.environ.get("COLLAB_AS")
-    summaries = _summaries(args)
-    everything = inbox.items(summaries, lambda item: named or state.identity(item.path), {}, now)
+    places = discover(roots_of(args))
+    summaries = Summaries().items(place for place in places if place.kind == "acp")
+    views = evidence.Evidence().look(place for place in places if place.kind != "acp")
+    asked = evidence.inbox_items(views)
+    everything = inbox.items(summaries, lambda item: named or state.identity(item.path), {}, now, asked)
+    for view in views:
+        out.notes(view.findings)
     if args.snooze is not None:
         seconds = parse_duration(args.span or "")
         if seconds is None or not 0 < seconds <= LONGEST:

@@ -17,7 +17,7 @@ from core.acp.model import DOCUMENTS, Document
 from core.acp.timeline import Timeline
 from core.clock import parse
 from core.sanitize import inert
-from tui.actions import DIFF
+from tui.action import DIFF
 from tui.desk import FolderView
 from tui.legal import Context
 from tui.past import last_review

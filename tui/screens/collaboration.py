@@ -15,7 +15,8 @@ from textual.widgets import ContentSwitcher, Static
 from core.acp.model import DOCUMENTS, Event
 from core.acp.view import phase_path
 from core.sanitize import inert
-from tui.actions import BY_ID, FOLDER, entries, footer, next_id
+from tui.action import FOLDER
+from tui.actions import BY_ID, entries, footer, next_id
 from tui.desk import FolderView
 from tui.editing import edit
 from tui.legal import Context

@@ -8,7 +8,7 @@ from rich.text import Text
 
 from core.sanitize import inert
 from core.workspace import Item
-from tui.actions import LIST
+from tui.action import LIST
 from tui.screens.frame import bindings, home
 from tui.screens.listing import AGE, STATE, ListScreen, age, standing
 from tui.widgets.glyphs import State, glyphs, palette

@@ -14,7 +14,8 @@ from textual.screen import Screen
 from textual.widget import Widget
 
 from core.sanitize import cells, inert
-from tui.actions import ACTIONS, ANYWHERE, Entry, Keys, footer, split
+from tui.action import ANYWHERE
+from tui.actions import ACTIONS, Entry, Keys, footer, split
 from tui.legal import Context
 from tui.widgets.glyphs import State, glyphs, palette
 from tui.widgets.text import fit_str

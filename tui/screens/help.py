@@ -15,7 +15,8 @@ from textual.widgets import Static
 
 from core.finding import Finding
 from core.sanitize import inert
-from tui.actions import ANYWHERE, WHERE_WORDS, Entry, Keys, entries, show_key
+from tui.action import ANYWHERE, WHERE_WORDS
+from tui.actions import Entry, Keys, entries, show_key
 from tui.legal import Context
 from tui.screens.frame import home
 from tui.settings import Loaded

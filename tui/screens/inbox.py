@@ -10,7 +10,8 @@ from rich.text import Text
 
 from core.inbox import LANES, InboxItem, groups
 from core.sanitize import inert
-from tui.actions import BY_ID, INBOX
+from tui.action import INBOX
+from tui.actions import BY_ID
 from tui.screens.choose import Choice, ChooseScreen
 from tui.screens.frame import bindings
 from tui.screens.listing import AGE, ListScreen, age
@@ -66,7 +67,7 @@ class InboxScreen(ListScreen):
     def _row(self, item: InboxItem, indent: str = "") -> Row:
         state, word = self._standing(item)
         return Row(
-            str(item.path),
+            _row_id(item),
             (
                 Cell(word, state),
                 Cell(age(item.since, self.console_app.clock.now()), role="muted"),
@@ -140,16 +141,17 @@ class InboxScreen(ListScreen):
 
     def item(self, id: str) -> InboxItem | None:
         """The item of a row."""
-        return next((one for one in self.console_app.waiting if str(one.path) == id), None)
+        return next((one for one in self.console_app.waiting if _row_id(one) == id), None)
 
     def path_of(self, id: str) -> Path | None:
-        return None if id.startswith(_FOLDED) else Path(id)
+        item = None if id.startswith(_FOLDED) else self.item(id)
+        return item.path if item is not None else None
 
     async def chosen(self, id: str) -> None:
         if id.startswith(_FOLDED):
             self._toggle(id.removeprefix(_FOLDED))
-        else:
-            await super().chosen(id)
+        elif (item := self.item(id)) is not None:
+            await self.console_app.open_item(item)
 
     def _toggle(self, cause: str) -> None:
         self._unfolded ^= {cause}
@@ -160,7 +162,7 @@ class InboxScreen(ListScreen):
         if row is None:
             return
         for cause, items in self._folded.items():
-            if row.id == _FOLDED + cause or any(str(item.path) == row.id for item in items):
+            if row.id == _FOLDED + cause or any(_row_id(item) == row.id for item in items):
                 self._toggle(cause)
                 self.rows.move_to_id(_FOLDED + cause)
                 return
@@ -187,6 +189,11 @@ class InboxScreen(ListScreen):
         me = app.who.anywhere()
         who = f"for {inert(me)}" if me else "for anybody"
         return f"Nothing waits {who}.\n2 shows every collaboration, c starts a new one, ? shows every key."
+
+
+def _row_id(item: InboxItem) -> str:
+    """A folder keeps its row whatever happens in it; other things have a row each."""
+    return str(item.path) if item.kind == "acp" else item.id
 
 
 def _haystack(item: InboxItem) -> str:

@@ -20,7 +20,7 @@ from core.acp.timeline import Timeline, unknown
 from core.clock import parse
 from core.finding import Refused
 from core.sanitize import inert
-from tui.actions import STORY
+from tui.action import STORY
 from tui.desk import FolderView
 from tui.legal import Context
 from tui.screens.changes import Part, compare

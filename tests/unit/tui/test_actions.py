@@ -12,21 +12,8 @@ from core.acp import store
 from core.acp.model import EVENTS_V2, Draft
 from core.acp.reader import read
 from core.acp.view import VERBS, options
-from tui.actions import (
-    ACT_FOR,
-    ACTIONS,
-    ANYWHERE,
-    BY_ID,
-    FOLDER,
-    INBOX,
-    LIST,
-    Keys,
-    entries,
-    footer,
-    key_table_markdown,
-    show_key,
-    works_in_fields,
-)
+from tui.action import ANYWHERE, FOLDER, INBOX, LIST
+from tui.actions import ACT_FOR, ACTIONS, BY_ID, Keys, entries, footer, key_table_markdown, show_key, works_in_fields
 from tui.cli import MODULES
 from tui.desk import FolderView, look
 from tui.legal import Context

@@ -12,7 +12,8 @@ import pytest
 from core.acp.reader import read
 from core.acp.view import gates, next_action
 from tests.tools_keys import TABLES, table_in
-from tui.actions import ACTIONS, DIFF, FOLDER, INBOX, LIST, STORY
+from tui.action import DIFF, FOLDER, INBOX, LIST, STORY
+from tui.actions import ACTIONS
 from tui.cli import MODULES, main
 from tui.linear import SCREENS
 
@@ -27,6 +28,8 @@ MOVES = frozenset(
         "quit",
         "filter",
         "fold",
+        "narrow",
+        "take",
         "find",
         "filter-log",
         "answered",

@@ -227,7 +227,7 @@ def test_append_as_json(say: Say, at: At) -> None:
     folder = at("reviewing")
     argv = ("append", "--folder", str(folder), "--participant", "reader", "--event", "blocked", "--summary", "x")
     said = say(*argv, "--reply-to", "2", "-o", "json")
-    assert list(said.document) == ["event", "state", "next", "findings"]
+    assert list(said.document) == ["event", "state", "next", "triage_code", "findings"]
     assert said.document["event"] == log(folder)[-1]
     assert list(said.document["state"]) == STATE_KEYS
     assert said.document["state"] == {"phase": "blocked", "owner": "server", "waitingFor": []}

@@ -42,7 +42,8 @@ def test_show(say: Say, at: At, situation: str) -> None:
     assert any(line.endswith(f" {GATE}") for line in lines)
     assert not any("next action" in line for line in lines)
     made = say("show", "--folder", str(folder), "-o", "json")
-    assert list(made.document) == ["protocol", "state", "documents", "gates", "rounds", "findings"]
+    named = ["triage_code"] if state.phase == "blocked" else []
+    assert list(made.document) == ["protocol", "state", "documents", "gates", "rounds", *named, "findings"]
     assert made.document["protocol"] == json.loads(before["protocol.json"])
     assert made.document["state"] == {
         "phase": state.phase,
@@ -302,6 +303,11 @@ def test_diff_of_a_huge_document_ends(say: Say, at: At) -> None:
 def test_repair_of_a_whole_folder(say: Say, at: At, situation: str) -> None:
     folder = at(situation)
     before = tree(folder)
+    # Its receipts did not come along.
+    assert all(
+        "the receipt" in item["cause"]
+        for item in say("repair", "--folder", str(folder), "-o", "json").document["mended"]
+    )
     said = say("repair", "--folder", str(folder))
     assert (said.status, said.out, said.err) == (0, "nothing to mend\n", "")
     assert say("repair", "--folder", str(folder), "-o", "json").document == {"mended": [], "findings": []}

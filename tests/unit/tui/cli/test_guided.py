@@ -122,7 +122,11 @@ def test_a_whole_collaboration_by_verbs(say: Say, quick_path: Path) -> None:
             ("complete", "--as", "server", "--outcome", "proceed", "--rationale", "a", "--next", "b"),
             "appended seq 12: completed\n",
         ),
-        ("revising", ("block", "--as", "editor", "--reason", "x"), "appended seq 5: blocked\n"),
+        (
+            "revising",
+            ("block", "--as", "editor", "--reason", "x"),
+            "appended seq 5: blocked\nfailure code: acp_unclassified_401c3a95\n",
+        ),
     ],
 )
 def test_what_each_says(say: Say, at: At, situation: str, argv: tuple[str, ...], text: str) -> None:

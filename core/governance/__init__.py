@@ -1,0 +1,1 @@
+"""Envelopes, statuses, goals, members, and the receipts our own systems leave (docs/specs/governance.md §3-8)."""

@@ -1,0 +1,1 @@
+"""Failure vocabulary: one failure, one code, one next command (docs/specs/governance.md §2)."""

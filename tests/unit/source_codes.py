@@ -1,0 +1,110 @@
+"""Every failure code that the source can say, with the texts it says it with, read from the source itself."""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+from core.acp.model import LOG, PROTOCOL
+
+TOP = Path(__file__).parents[2]
+FINDINGS = {"error", "warning", "Finding"}
+CONSTRUCTORS = FINDINGS | {"PydanticCustomError", "fail", "add", "wrong"}
+PLACE = "X7"
+"""Stands where a text has something that is known only when it is said."""
+NAMED = {"PROTOCOL": PROTOCOL, "LOG": LOG}
+
+
+@dataclass(frozen=True)
+class Said:
+    """A code and one text that it is said with; the text is None when it comes from elsewhere.
+
+    `sure` when it is the code of a finding by itself, not a word that somebody may turn into one.
+    """
+
+    code: str
+    text: str | None
+    where: str
+    sure: bool
+
+
+def said(folders: tuple[str, ...] = ("core", "tui")) -> list[Said]:
+    """All of them, in the order of the files."""
+    found = []
+    for folder in folders:
+        for path in sorted((TOP / folder).rglob("*.py")):
+            tree = ast.parse(path.read_text("utf-8"))
+            for function in ast.walk(tree):
+                if isinstance(function, ast.FunctionDef | ast.AsyncFunctionDef):
+                    found += list(_in(function, path.relative_to(TOP)))
+    return list(dict.fromkeys(found))
+
+
+def _in(function: ast.AST, path: Path) -> Iterator[Said]:
+    causes: list[tuple[int, str]] = []
+    for node in ast.walk(function):
+        if isinstance(node, ast.Assign) and isinstance(node.targets[0], ast.Name) and node.targets[0].id == "cause":
+            text = _text(node.value)
+            if text is not None:
+                causes.append((node.lineno, text))
+    for node in ast.walk(function):
+        if isinstance(node, ast.Call) and _name(node.func) in CONSTRUCTORS:
+            words = [item for item in node.args if not isinstance(item, ast.Starred)]
+            # `fail(check, code, cause)` says its code second.
+            words = words[1:] if _name(node.func) == "fail" else words
+            for code in _choices(words[0]) if words else ():
+                if code.replace("_", "").isalnum() and code.islower():
+                    sure = _name(node.func) in FINDINGS
+                    yield Said(code, _cause(words[1:2], causes, node.lineno), f"{path}:{node.lineno}", sure)
+        elif isinstance(node, ast.Assign) and any(getattr(target, "id", "") == "code" for target in node.targets):
+            for code in _choices(node.value):
+                if "_" in code and code.replace("_", "").isalnum() and code.islower():
+                    yield Said(code, None, f"{path}:{node.lineno}", True)
+        elif isinstance(node, ast.Tuple) and len(node.elts) == 2 and isinstance(node.elts[0], ast.Constant):
+            code, text = node.elts[0].value, _text(node.elts[1])
+            told = isinstance(code, str) and "_" in code and code.replace("_", "").isalnum() and text and " " in text
+            if told and path.parts[0] == "core":
+                yield Said(code, text, f"{path}:{node.lineno}", False)
+
+
+def _choices(node: ast.expr) -> Iterator[str]:
+    """The texts that an expression may be: a constant, or either branch of a choice."""
+    if isinstance(node, ast.Constant) and isinstance(node.value, str):
+        yield node.value
+    elif isinstance(node, ast.IfExp):
+        yield from _choices(node.body)
+        yield from _choices(node.orelse)
+
+
+def _name(node: ast.expr) -> str:
+    return node.id if isinstance(node, ast.Name) else node.attr if isinstance(node, ast.Attribute) else ""
+
+
+def _cause(words: list[ast.expr], causes: list[tuple[int, str]], line: int) -> str | None:
+    if not words:
+        return None
+    if isinstance(words[0], ast.Name) and words[0].id == "cause":
+        before = [item for item in causes if item[0] <= line]
+        return max(before)[1] if before else None
+    return _text(words[0])
+
+
+def _text(node: ast.expr) -> str | None:
+    """A literal text with `PLACE` for what is filled in, or None."""
+    if isinstance(node, ast.Constant):
+        return node.value if isinstance(node.value, str) else None
+    if isinstance(node, ast.JoinedStr):
+        return "".join(_part(item) for item in node.values)
+    if isinstance(node, ast.BinOp) and isinstance(node.op, ast.Add):
+        left = _text(node.left)
+        return None if left is None else left + (_text(node.right) or PLACE)
+    return None
+
+
+def _part(node: ast.expr) -> str:
+    if isinstance(node, ast.Constant):
+        return str(node.value)
+    named = node.value.id if isinstance(node, ast.FormattedValue) and isinstance(node.value, ast.Name) else ""
+    return NAMED.get(named, PLACE)
