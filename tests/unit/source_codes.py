@@ -3,15 +3,21 @@
 from __future__ import annotations
 
 import ast
+import re
 from collections.abc import Iterator
 from dataclasses import dataclass
+from itertools import dropwhile
 from pathlib import Path
 
 from core.acp.model import LOG, PROTOCOL
 
 TOP = Path(__file__).parents[2]
 FINDINGS = {"error", "warning", "Finding"}
-CONSTRUCTORS = FINDINGS | {"PydanticCustomError", "fail", "add", "wrong"}
+REFUSALS = {"refuse", "halt", "NotAllowed", "Fault", "SpecFinding"}
+CONSTRUCTORS = FINDINGS | REFUSALS | {"PydanticCustomError", "fail", "add", "wrong"}
+CODE = re.compile(r"[a-z][a-z0-9]*(_[a-z0-9]+)+|[EW]_[A-Z_]+")
+RULE = re.compile(r"[a-z]+(-[a-z]+)+")
+"""A rule of `ledger verify`, whose code is `plan_` and its name."""
 PLACE = "X7"
 """Stands where a text has something that is known only when it is said."""
 NAMED = {"PROTOCOL": PROTOCOL, "LOG": LOG}
@@ -54,10 +60,16 @@ def _in(function: ast.AST, path: Path) -> Iterator[Said]:
             words = [item for item in node.args if not isinstance(item, ast.Starred)]
             # `fail(check, code, cause)` says its code second.
             words = words[1:] if _name(node.func) == "fail" else words
+            if _name(node.func) in REFUSALS:
+                # The code may stand behind whom or what is refused.
+                words = list(dropwhile(lambda word: not any(map(CODE.fullmatch, _choices(word))), words))
             for code in _choices(words[0]) if words else ():
-                if code.replace("_", "").isalnum() and code.islower():
-                    sure = _name(node.func) in FINDINGS
+                sure = _name(node.func) in FINDINGS | REFUSALS
+                if CODE.fullmatch(code) or (code.isalnum() and code.islower()):
                     yield Said(code, _cause(words[1:2], causes, node.lineno), f"{path}:{node.lineno}", sure)
+                elif RULE.fullmatch(code) and path.stem == "verify":
+                    spelled = f"plan_{code.replace('-', '_')}"
+                    yield Said(spelled, _cause(words[2:3], causes, node.lineno), f"{path}:{node.lineno}", True)
         elif isinstance(node, ast.Assign) and any(getattr(target, "id", "") == "code" for target in node.targets):
             for code in _choices(node.value):
                 if "_" in code and code.replace("_", "").isalnum() and code.islower():

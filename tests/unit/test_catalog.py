@@ -19,7 +19,7 @@ from core.triage import rules
 from core.triage.store import shipped
 from tests.conformance.acp_runner import VECTORS, build
 from tests.unit.core.acp.builders import PEOPLE, SITUATIONS, Talk, draft, setup, setup2
-from tests.unit.source_codes import said
+from tests.unit.source_codes import CODE, said
 from tui.cli import parser
 
 CATALOG: dict[str, Any] = json.loads(pkgutil.get_data("catalog", "failure_codes.json") or b"{}")
@@ -65,7 +65,6 @@ REASONS = "status"
 """The layer whose remaining entries are reason codes of a check, not findings."""
 MEANT_ALIKE = {("document_not_utf8", "text_not_utf8")}
 LOADED = shipped()
-CODE = re.compile(r"[a-z][a-z0-9]*(?:_[a-z0-9]+)+")
 
 
 def classify(text: str, layer: str | None = None) -> str | None:

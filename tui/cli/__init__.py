@@ -42,6 +42,12 @@ MODULES: Mapping[str, str] = {
     "status": "governance",
     "members": "governance",
     "goal": "governance",
+    "ledger": "ledger",
+    "addons": "addons",
+    "workflow": "workflow",
+    "signal": "escalation",
+    "escalation": "escalation",
+    "proposal": "escalation",
     "demo": "demo",
     "completion": "completion",
 }

@@ -1,0 +1,1 @@
+"""Workflows: the ambient engine (docs/specs/workflows.md)."""
