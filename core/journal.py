@@ -10,6 +10,7 @@ import hashlib
 import json
 import os
 import re
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any, Literal, NamedTuple
 
@@ -20,7 +21,7 @@ _SEPARATORS = {"\x85": "\\u0085", "\u2028": "\\u2028", "\u2029": "\\u2029"}
 _CHUNK = 1024 * 1024
 _TAIL = 4096
 DEPTH_CAP = 200
-_TOKEN = re.compile(rb'"(?:[^"\\]|\\.)*+"?|[][{}]', re.DOTALL)
+_NO_BRACKET = re.compile(rb'(?:[^"\[\]{}]++|"(?:[^"\\]++|\\.)*+"?)++', re.DOTALL)
 
 
 def encode(record: dict[str, Any]) -> bytes:
@@ -47,12 +48,12 @@ def too_deep(raw: bytes) -> bool:
     if raw.count(b"[") + raw.count(b"{") <= DEPTH_CAP:
         return False
     depth = 0
-    for token in _TOKEN.finditer(raw):
-        if token[0] in (b"[", b"{"):
+    for bracket in _NO_BRACKET.sub(b"", raw):
+        if bracket in b"[{":
             depth += 1
             if depth > DEPTH_CAP:
                 return True
-        elif token[0] in (b"]", b"}"):
+        else:
             depth -= 1
     return False
 
@@ -118,12 +119,19 @@ def read(root: Root, name: str) -> Log:
     return _consume(root, name, EMPTY, hashlib.sha256())[0]
 
 
-def _consume(root: Root, name: str, mark: Mark, digest: hashlib._Hash) -> tuple[Log, hashlib._Hash]:
+Take = Callable[[Line], None]
+
+
+def _consume(
+    root: Root, name: str, mark: Mark, digest: hashlib._Hash, take: Take | None = None
+) -> tuple[Log, hashlib._Hash]:
     """The lines after `mark`, and the digest of everything up to the last `\\n`.
 
-    Of a line above the cap only the beginning is kept in memory, so its length does not matter.
+    Of a line above the cap only the beginning is kept in memory, so its length does not matter. With `take` each line
+    goes there and is not kept.
     """
     lines: list[Line] = []
+    take = take or lines.append
     number, offset = mark.lines, mark.offset
     held, length = bytearray(), 0
     running = digest.copy()
@@ -142,9 +150,9 @@ def _consume(root: Root, name: str, mark: Mark, digest: hashlib._Hash) -> tuple[
                         length = 0
                     number += 1
                     if size > LINE_CAP:
-                        lines.append(Line(number, offset, piece[:200], None, f"longer than {LINE_CAP} bytes"))
+                        take(Line(number, offset, piece[:200], None, f"longer than {LINE_CAP} bytes"))
                     elif piece.strip():
-                        lines.append(Line(number, offset, piece, *decode(piece)))
+                        take(Line(number, offset, piece, *decode(piece)))
                     offset += size
                 if rest := pieces[-1]:
                     length += len(rest)
@@ -202,27 +210,29 @@ class Follower:
     """
 
     def __init__(self, root: Root, name: str, verify_cap: int = 8 * 1024 * 1024) -> None:
-        self._root, self._name, self._cap = root, name, verify_cap
+        self.root = root
+        """The open folder; it may be opened anew."""
+        self._name, self._cap = name, verify_cap
         self._digest = hashlib.sha256()
         self._tail = b""
         self._pending = b""
         self._seen: Signature | None = None
         self.mark = EMPTY
 
-    def poll(self) -> News:
-        """New lines since the last call, and what is pending now."""
-        signature = self._root.signature(self._name)
+    def poll(self, take: Take | None = None) -> News:
+        """New lines since the last call, and what is pending now. With `take` each line goes there and is not kept."""
+        signature = self.root.signature(self._name)
         if signature is None:
             known = self.mark.offset > 0 or self._seen is not None
             self._forget()
-            problem = self._root.read(self._name, 0).problem
+            problem = self.root.read(self._name, 0).problem
             return News((), b"", "gone" if known else None, problem)
         if signature == self._seen:
             return News((), self._pending, None)
         reset = self._changed(signature)
         if reset is not None:
             self._forget()
-        log, self._digest = _consume(self._root, self._name, self.mark, self._digest)
+        log, self._digest = _consume(self.root, self._name, self.mark, self._digest, take)
         if log.problem is not None:
             self._forget()
             return News((), b"", reset or "gone", log.problem)
@@ -233,7 +243,7 @@ class Follower:
 
     def _last_bytes(self) -> bytes:
         try:
-            fd, _ = self._root.open_read(self._name)
+            fd, _ = self.root.open_read(self._name)
         except (OSError, Refused):
             return b""
         try:
@@ -251,7 +261,7 @@ class Follower:
         if signature.size < self.mark.offset:
             return "truncated"
         whole = signature.inode != self.mark.inode or self.mark.offset <= self._cap
-        if prefix_matches(self._root, self._name, self.mark, None if whole else self._tail):
+        if prefix_matches(self.root, self._name, self.mark, None if whole else self._tail):
             return None
         return "replaced" if signature.inode != self.mark.inode else "rewritten"
 

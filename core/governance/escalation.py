@@ -8,7 +8,7 @@ from __future__ import annotations
 import pkgutil
 import re
 import shlex
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -72,6 +72,11 @@ def compile_status(
         found = store.judged(made, name, root, catalog)
     if made is None or any(item.severity == "error" for item in found):
         return Compiled(None, "invalid_agent_status_json", tuple(found))
+    return follow(made, found, commands)
+
+
+def follow(made: AgentStatus, found: Sequence[Finding], commands: tuple[str, bytes] | None = None) -> Compiled:
+    """Which command follows a valid status; `found` are the warnings about it."""
     if made.state == "continuing":
         return Compiled(made.not_done[0].next_command, "continuing_next_command", tuple(found))
     if made.state in QUIET:
@@ -79,7 +84,7 @@ def compile_status(
     return _escalate(made, commands or shipped(), found)
 
 
-def _escalate(made: AgentStatus, commands: tuple[str, bytes], found: list[Finding]) -> Compiled:
+def _escalate(made: AgentStatus, commands: tuple[str, bytes], found: Sequence[Finding]) -> Compiled:
     try:
         known = templates(*commands)
         template = known.states.get(made.state)

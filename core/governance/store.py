@@ -11,6 +11,7 @@ import os
 import stat
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
@@ -18,7 +19,7 @@ from core.files import Root
 from core.finding import Finding, Refused, error, errors, warning
 from core.governance import rules
 from core.governance.hashing import ENVELOPE_SCHEMA, hash_string
-from core.governance.model import AgentStatus, Envelope, Ref
+from core.governance.model import STATUS_SCHEMA, AgentStatus, Envelope, Ref
 from core.strict import CAP, at
 from core.triage.model import Catalog
 
@@ -79,21 +80,59 @@ def walk(folder: Path, suffix: str) -> list[str]:
 
 def receipts(folder: Path, catalog: Catalog) -> list[Receipt]:
     """Every receipt anywhere below a folder. Raises Refused (`file_unreadable`) when there is no such folder."""
+    found = []
+    for path, data, raw in _documents(folder, ENVELOPE_SCHEMA):
+        made, _, findings = rules.envelope(path, data, catalog)
+        found.append(Receipt(path, raw.get("receipt_id"), hash_string(data), made, raw, tuple(findings)))
+    return found
+
+
+@dataclass(frozen=True)
+class Kept:
+    """A status that somebody left beside the receipts; `made` is None when it is not valid.
+
+    `since` is when the file was last written: a status says no time of its own.
+    """
+
+    file: str
+    digest: str
+    made: AgentStatus | None
+    since: datetime | None
+    findings: tuple[Finding, ...] = ()
+
+
+def statuses(folder: Path, catalog: Catalog, root: Path) -> list[Kept]:
+    """Every status anywhere below a folder; proofs are looked up in `root`. Raises Refused (`file_unreadable`)."""
+    found = []
+    for path, data, _ in _documents(folder, STATUS_SCHEMA):
+        made, _, findings = rules.status(path, data, catalog)
+        if made is not None:
+            findings = judged(made, path, root, catalog)
+        kept = made if not errors(findings) else None
+        found.append(Kept(path, hash_string(data), kept, _written(folder / path), tuple(findings)))
+    return found
+
+
+def _written(path: Path) -> datetime | None:
+    try:
+        return datetime.fromtimestamp(os.lstat(path).st_mtime, UTC)
+    except (OSError, ValueError, OverflowError):
+        return None
+
+
+def _documents(folder: Path, schema: str) -> Iterator[tuple[str, bytes, dict[str, Any]]]:
+    """(path, bytes, object) of every JSON document of a schema below a folder. Raises Refused."""
     try:
         root = Root(folder)
     except Refused as exc:
         cause = f"the receipts in {folder} cannot be read: {exc.findings[0].cause}"
         raise Refused(error("file_unreadable", cause, None, str(folder))) from None
-    found = []
     with root:
         for path in walk(folder, ".json"):
             data = root.read(path, CAP).data
             raw = lenient(data) if data is not None else None
-            if data is None or raw is None or raw.get("schema") != ENVELOPE_SCHEMA:
-                continue
-            made, _, findings = rules.envelope(path, data, catalog)
-            found.append(Receipt(path, raw.get("receipt_id"), hash_string(data), made, raw, tuple(findings)))
-    return found
+            if data is not None and raw is not None and raw.get("schema") == schema:
+                yield path, data, raw
 
 
 @dataclass(frozen=True, slots=True)

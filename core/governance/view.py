@@ -12,7 +12,7 @@ from core.clock import parse
 from core.files import sha256
 from core.finding import Finding, errors
 from core.governance.model import AgentStatus, Edge, Graph, Membership
-from core.governance.store import Parent, Receipt, resolve
+from core.governance.store import Kept, Parent, Receipt, resolve
 from core.sanitize import inert
 
 if TYPE_CHECKING:
@@ -145,6 +145,39 @@ def _inbox_item(root: Path, token: str, item: Trust) -> InboxItem:
         f"collab envelope resolve {file} --receipts {below} --root {at}",
         f"receipt:{item.level}",
     )
+
+
+def status_items(root: Path, known: Sequence[Kept]) -> list[InboxItem]:
+    """What statuses below `<root>/receipts` ask of a person: valid ones that are `needs_human`, settled by doing it.
+
+    An item goes when the file is replaced by a later status or taken away.
+    """
+    from core.inbox import InboxItem
+
+    token = sha256(str(root).encode("utf-8", "surrogateescape"))[:12]
+    made = []
+    for item in known:
+        if item.made is None or item.made.needs_human is None:
+            continue
+        asked = item.made.needs_human
+        file, at = (shlex.quote(str(path)) for path in (root / "receipts" / item.file, root))
+        made.append(
+            InboxItem(
+                f"sta-{token}-{item.digest[-12:]}",
+                "status",
+                "unblock",
+                root,
+                item.file,
+                item.made.goal,
+                asked.reason,
+                item.since,
+                None,
+                asked.action,
+                f"collab status render {file} --root {at}",
+                f"status:{asked.action}",
+            )
+        )
+    return made
 
 
 @dataclass(frozen=True, slots=True)

@@ -85,6 +85,7 @@ class Resolution(BaseModel):
 
 CATALOG_ADAPTER: TypeAdapter[CatalogFile] = TypeAdapter(CatalogFile)
 OBSERVATION_ADAPTER: TypeAdapter[Observation] = TypeAdapter(Observation)
+OBSERVATIONS_ADAPTER: TypeAdapter[list[Observation]] = TypeAdapter(list[Observation])
 RESOLUTION_ADAPTER: TypeAdapter[Resolution] = TypeAdapter(Resolution)
 
 _GRAM = 4

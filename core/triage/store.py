@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import json
 import pkgutil
+import re
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -29,6 +30,7 @@ from core.triage import rules
 from core.triage.model import (
     OBSERVATION_ADAPTER,
     OBSERVATION_SCHEMA,
+    OBSERVATIONS_ADAPTER,
     RESOLUTION_ADAPTER,
     RESOLUTION_SCHEMA,
     SIDE_EFFECTS,
@@ -95,6 +97,8 @@ def workspace_catalog(root: Path) -> bytes | None:
 
 # The adapter's own method costs as much again as the validation, a hundred thousand times.
 _VALIDATE: Callable[[bytes], Observation] = OBSERVATION_ADAPTER.validator.validate_json
+_VALIDATE_ALL: Callable[[bytes], list[Observation]] = OBSERVATIONS_ADAPTER.validator.validate_json
+_TWO_OBJECTS = re.compile(rb"\}\s*,\s*\{")
 
 
 class Line(NamedTuple):
@@ -131,14 +135,27 @@ def _chunks(root: Root) -> Iterator[bytes]:
 
 def lines(root: Path) -> list[Line]:
     """Every line of a workspace's observations. Raises Refused when the file cannot be read."""
-    found, number = [], 0
+    found: list[Line] = []
+    number = 1
     with Root(root) as folder:
         for chunk in _chunks(folder):
-            for raw in chunk.split(b"\n"):
-                number += 1
-                if raw.strip():
-                    found.append(read_line(number, raw))
+            raws = chunk.split(b"\n")
+            found += _read_lines(chunk, [(at, raw) for at, raw in enumerate(raws, number) if raw.strip()])
+            number += len(raws)
     return found
+
+
+def _read_lines(chunk: bytes, raws: list[tuple[int, bytes]]) -> list[Line]:
+    """The lines of a chunk: all at once when each is a whole observation by itself, else one by one."""
+    # Without two objects on a line, as many objects as lines can only mean one on each.
+    if not _TWO_OBJECTS.search(chunk):
+        try:
+            made = _VALIDATE_ALL(b"[" + b",".join(raw for _, raw in raws) + b"]")
+        except (ValidationError, ValueError, RecursionError):
+            made = []
+        if len(made) == len(raws):
+            return [Line(at, item) for (at, _), item in zip(raws, made, strict=True)]
+    return [read_line(at, raw) for at, raw in raws]
 
 
 def _lines_with(chunk: bytes, words: Iterable[bytes]) -> Iterator[bytes]:

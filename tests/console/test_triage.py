@@ -293,6 +293,8 @@ async def test_receipts_members_graph_and_status(
         await until(pilot, lambda: "there is no receipt gone" in "\n".join(drawn(app)))
         await until(pilot, lambda: sorted(item.kind for item in app.waiting) == ["acp", "receipt"])
         await pilot.press("t")
+        await until(pilot, lambda: "No status lies among the receipts" in "\n".join(drawn(app)))
+        await pilot.press("t")
         await until(pilot, lambda: "triage-error" in "\n".join(drawn(app)))
         await pilot.press("t")
         await until(pilot, lambda: "▶" in "\n".join(drawn(app)))
@@ -311,3 +313,42 @@ async def test_receipts_members_graph_and_status(
         )
         await pilot.press("f", *str(status), "enter")
         await until(pilot, lambda: "make b" in "\n".join(drawn(app)) and "Goal: Ship it" in "\n".join(drawn(app)))
+
+
+def status(state: str, **more: Any) -> str:
+    return json.dumps({"schema": "pi.agent_status.v1", "goal": "Ship it", "state": state, "changed": ["a"], **more})
+
+
+async def test_a_status_that_needs_a_human_waits_until_it_is_settled(
+    tmp_path: Path, console: Any, until: Any, drawn: Any
+) -> None:
+    kept = tmp_path / "receipts"
+    kept.mkdir()
+    (kept / "go on.json").write_text(status("continuing", not_done=[{"item": "b", "next_command": "make b"}]))
+    (kept / "wrong.json").write_text(status("needs_human"))
+    asked = {"action": "Renew the certificate\x1b[2J", "reason": "The host refuses the old one [red]"}
+    app: ConsoleApp = console(tmp_path, me="reader")
+    async with app.run_test(size=(120, 36), notifications=True) as pilot:
+        await until(pilot, lambda: app.complete)
+        assert app.waiting == ()
+        (kept / "stuck.json").write_text(status("needs_human", needs_human=asked))
+        await until(
+            pilot,
+            lambda: (
+                [(item.kind, item.lane, item.title) for item in app.waiting] == [("status", "unblock", "stuck.json")]
+            ),
+        )
+        assert app.waiting_count == 1
+        await until(pilot, lambda: "Renew the certificate" in "\n".join(drawn(app)))
+        await pilot.press("enter")
+        await until(pilot, lambda: "Needs human: Renew the certificate" in "\n".join(drawn(app)))
+        text = "\n".join(drawn(app))
+        assert "The host refuses the old one [red]" in text
+        assert "\x1b" not in text
+        assert text.index("needs_human") < text.index("continuing")
+        assert "invalid" in text
+        await pilot.press("end", "home", "down")
+        await until(pilot, lambda: "make b" in "\n".join(drawn(app)))
+        # What was asked for is done, and the agent says so.
+        (kept / "stuck.json").write_text(status("continuing", not_done=[{"item": "c", "next_command": "make c"}]))
+        await until(pilot, lambda: app.waiting == () and app.waiting_count == 0)

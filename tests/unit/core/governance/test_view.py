@@ -77,3 +77,46 @@ def test_a_circle_ends(tmp_path: Path) -> None:
         ("a", True),
     ]
     assert {item.level for item in made} == {"untrusted"}
+
+
+def status(**more: object) -> bytes:
+    return data({"schema": "pi.agent_status.v1", "goal": "Ship it", "changed": ["a"], **more})
+
+
+def test_statuses_among_the_receipts(tmp_path: Path) -> None:
+    folder = tmp_path / "receipts"
+    folder.mkdir()
+    asked = {"action": "Renew it", "reason": "It ended"}
+    (folder / "a b.json").write_bytes(status(state="needs_human", needs_human=asked))
+    (folder / "b.json").write_bytes(status(state="needs_human"))
+    (folder / "c.json").write_bytes(status(state="done"))
+    (folder / "d.json").write_bytes(status(state="continuing", not_done=[{"item": "x", "next_command": "make"}]))
+    (folder / "e.json").write_bytes(b"{not json")
+    found = store.statuses(folder, CATALOG, tmp_path)
+    assert [(item.file, item.made is not None) for item in found] == [
+        ("a b.json", True),
+        ("b.json", False),
+        ("c.json", False),
+        ("d.json", True),
+    ]
+    assert [finding.code for finding in found[2].findings] == ["done_requires_verified", "done_requires_proof"]
+    (item,) = view.status_items(tmp_path, found)
+    assert (item.kind, item.lane, item.title, item.action, item.why) == (
+        "status",
+        "unblock",
+        "a b.json",
+        "Renew it",
+        "It ended",
+    )
+    assert item.since is not None
+    words = shlex.split(item.command)
+    assert words == ["collab", "status", "render", f"{folder}/a b.json", "--root", str(tmp_path)]
+    assert vars(parser().parse_args(words[1:]))["root"] == tmp_path
+
+
+def test_another_status_is_another_item(tmp_path: Path) -> None:
+    ids = set()
+    for reason in ("one", "two", "one"):
+        (tmp_path / "a.json").write_bytes(status(state="needs_human", needs_human={"action": "x", "reason": reason}))
+        ids |= {item.id for item in view.status_items(tmp_path, store.statuses(tmp_path, CATALOG, tmp_path))}
+    assert len(ids) == 2

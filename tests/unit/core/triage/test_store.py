@@ -9,6 +9,8 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from core.files import set_fault
 from core.finding import Refused
@@ -148,6 +150,33 @@ def test_a_torn_line_is_left_behind_as_damaged(place: Place) -> None:
     log.write_bytes(log.read_bytes() + b'{"schema": "collab.tri')
     assert met(place).sightings == 2
     assert len(view.listing(place).findings) == 1
+
+
+SIGHTING = json.dumps(
+    {
+        "schema": store.OBSERVATION_SCHEMA,
+        "at": "t",
+        "by": None,
+        "code": "c",
+        "minted": None,
+        "layer": None,
+        "signal": "s",
+    }
+)
+PIECES = (
+    SIGHTING, f"{SIGHTING},{SIGHTING}", f"{SIGHTING} , {SIGHTING}", SIGHTING[:-1] + ', "more": [{"x": 1}',
+    '{"y": 2}]}', '{"y": 2},{"z": 3}]}', f"{SIGHTING},", f",{SIGHTING}", f"[{SIGHTING}]", "", "  ", "null", "]", "[",
+    SIGHTING[:-1] + ', "x": [{"a": 1},{"b": 2}]}', "\udcff", SIGHTING.replace('"s"', '"},{"'),
+)  # fmt: skip
+
+
+@given(st.lists(st.sampled_from(PIECES), max_size=12), st.integers(1, 40))
+def test_lines_read_together_are_what_they_are_alone(pieces: list[str], size: int) -> None:
+    """Whatever stands on other lines: a line is one whole observation, or it is damaged."""
+    raws = [piece.encode("utf-8", "surrogateescape") for piece in pieces]
+    numbered = list(enumerate(raws, size))
+    together = store._read_lines(b"\n".join(raws), numbered)
+    assert together == [store.read_line(at, raw) for at, raw in numbered]
 
 
 def test_codes_written_with_escapes_are_counted(place: Place) -> None:
