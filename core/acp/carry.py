@@ -91,14 +91,13 @@ def _free(snapshot: Snapshot, setup: Setup, file: str) -> str:
     return f"{stem}-{number}.md"
 
 
-def documents(carried: Mapping[str, bytes], setup: Setup, renamed: Mapping[str, str]) -> dict[str, bytes]:
-    """Documents with the new references in them; the generated gates of readiness.md are open again."""
-    generated = [gate for gate in setup.gates if gate not in objective_gates(setup)]
+def documents(carried: Mapping[str, bytes], renamed: Mapping[str, str]) -> dict[str, bytes]:
+    """Documents with the new references in them; nothing in readiness.md is ticked yet."""
     made = {}
     for name, data in carried.items():
         text = data.decode("utf-8", "surrogateescape")
         if name == "readiness.md":
-            text = compose.reopen(text, generated)
+            text = compose.reopen(text)
         for old, new in renamed.items():
             text = text.replace(old, new)
         made[name] = text.encode("utf-8", "surrogateescape")

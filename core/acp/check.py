@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from core.acp import history, seen
-from core.acp.model import LOG
-from core.acp.reader import HISTORY, Snapshot, read
+from core.acp import seen
+from core.acp.memory import Memory
+from core.acp.reader import Snapshot, read
 from core.files import Root
 from core.finding import Finding, Refused
 from core.lock import wait_for_writer
@@ -55,9 +55,4 @@ def _settled(path: Path) -> Snapshot:
 
 def remembered(snapshot: Snapshot, root: Root) -> list[Finding]:
     """What the sidecar knows against the log and the documents as they are now."""
-    if snapshot.setup is None or not root.exists(HISTORY):
-        return []
-    records = history.load(root)
-    found = history.integrity_findings(root, records, snapshot.mark, LOG)
-    # A log that was changed says nothing reliable about who was allowed to edit when.
-    return found or history.edit_findings(snapshot, records, root)
+    return Memory().findings(snapshot, root)

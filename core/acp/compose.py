@@ -10,8 +10,9 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from core.acp.documents import has_label, review_heading, review_headings, scan_decisions, scan_readiness
+from core.acp.language import language_of
 from core.acp.model import Deliverables, Event, Setup
-from core.acp.vocabulary import Vocabulary, nfc, vocabulary
+from core.acp.vocabulary import nfc, say, vocabulary
 from core.finding import Refused, error
 
 _TEMPLATE_HEADING = re.compile(r"^##\s+<[^>\n]*>\s+-\s+<[^>\n]*>\s+-\s+seq\s+<[^>\n]*>\s*$", re.MULTILINE)
@@ -20,36 +21,6 @@ _TAG = re.compile(r"^([^\S\n]*-\s*)(?=\[[^\W\d]{2,}\](?:\s|\Z))", re.MULTILINE)
 _ENDS = " \t.,:;?!\u2026\u3002\uff1f\uff01"
 _STATUS_LINE = re.compile(r"^(\s*-\s*\[)([^\W\d]+)(\]\s*)(.*)$")
 _TICK_LINE = re.compile(r"^(\s*-\s*\[)([ xX])(\]\s*)(.*)$")
-
-
-def language_of(text: str) -> str:
-    """The language whose tags and labels a document uses most; English when nothing tells."""
-    words = vocabulary()
-    composed = nfc(text).casefold()
-    best, count = "en", 0
-    for code in words.languages:
-        if code == "en":
-            continue
-        entry = words.raw["languages"][code]
-        spellings = [word for group in ("statuses", "outcomes", "headings", "review") for word in _all(entry[group])]
-        found = sum(
-            composed.count(word.casefold())
-            for word in (*spellings, *entry["ready"])
-            if len(word) > 3 or code in ("ja", "zh")
-        )
-        english = sum(composed.count(word.casefold()) for word in _english(words))
-        if found > max(count, english):
-            best, count = code, found
-    return best
-
-
-def _all(group: dict[str, list[str]]) -> list[str]:
-    return [word for spellings in group.values() for word in spellings]
-
-
-def _english(words: Vocabulary) -> list[str]:
-    entry = words.raw["languages"]["en"]
-    return [*_all(entry["headings"]), *_all(entry["review"]), *entry["ready"]]
 
 
 @dataclass(frozen=True, slots=True)
@@ -75,45 +46,41 @@ def review_block(event: Event, setup: Setup, review: ReviewText, language: str =
         ("Required Changes", review.changes),
         ("Questions", review.questions),
     ):
-        lines += ["", words.word(language, "review", key) + _colon(language)]
+        lines += ["", words.word(language, "review", key) + colon(language)]
         lines += [bullet(text) for text in entries if text.strip()] or [_none(language)]
     return "\n".join(lines) + "\n"
 
 
-def _colon(language: str) -> str:
+def colon(language: str) -> str:
+    """The colon after a label, as the language sets it."""
     return " :" if language == "fr" else "\uff1a" if language in ("ja", "zh") else ":"
 
 
-def _say(language: str, key: str) -> str:
-    """A phrase that we write, in the document's language."""
-    return vocabulary().word(language, "phrases", key)
-
-
 def _none(language: str) -> str:
-    return f"- {_say(language, 'None.')}"
+    return f"- {say(language, 'None.')}"
 
 
 def _context(event: Event, language: str, read: int | None) -> list[str]:
-    label = vocabulary().word(language, "review", "Context") + _colon(language)
-    text = _say(language, "Read DOCUMENT after event seq SEQ.")
+    label = vocabulary().word(language, "review", "Context") + colon(language)
+    text = say(language, "Read DOCUMENT after event seq SEQ.")
     named = text.replace("DOCUMENT", "`proposal.md`").replace("SEQ", f"`{read or event.reply_to}`")
     return [label, f"- {named}"]
 
 
 def _review_receipt(declared: Deliverables, language: str) -> list[str]:
-    words, colon = vocabulary(), _colon(language)
+    words, mark = vocabulary(), colon(language)
     stop = "\u3002" if language in ("ja", "zh") else "."
-    others = ", ".join(f"`{declared.ref(item.file)}`" for item in declared.supporting) or _say(language, "none")
+    others = ", ".join(f"`{declared.ref(item.file)}`" for item in declared.supporting) or say(language, "none")
     return [
-        f"- {words.word(language, 'review', 'Reviewed primary deliverable')}{colon} `{declared.primary_ref}`",
-        f"- {words.word(language, 'review', 'Reviewed supporting deliverables')}{colon} {others}{stop}",
+        f"- {words.word(language, 'review', 'Reviewed primary deliverable')}{mark} `{declared.primary_ref}`",
+        f"- {words.word(language, 'review', 'Reviewed supporting deliverables')}{mark} {others}{stop}",
         "",
-        words.word(language, "review", "Review Scope") + colon,
-        f"- {_say(language, 'Proposal coherence')}",
+        words.word(language, "review", "Review Scope") + mark,
+        f"- {say(language, 'Proposal coherence')}",
         # This entry is a key that every validator looks for, so it is never translated.
         "- Primary deliverable completeness",
-        f"- {_say(language, 'Accepted decision traceability')}",
-        f"- {_say(language, 'Implementation readiness')}",
+        f"- {say(language, 'Accepted decision traceability')}",
+        f"- {say(language, 'Implementation readiness')}",
     ]
 
 
@@ -124,8 +91,19 @@ def bullet(text: str) -> str:
     return "\n".join([f"- {first}", *(f"  {line}" for line in lines[1:])])
 
 
-def add_review(old: str, event: Event, setup: Setup, review: ReviewText | str | None, read: int | None = None) -> str:
-    """review.md with this review at its end; None: its block must be there already. Raises Refused."""
+def add_review(
+    old: str,
+    event: Event,
+    setup: Setup,
+    review: ReviewText | str | None,
+    read: int | None = None,
+    language: str | None = None,
+) -> str:
+    """review.md with this review at its end; None: its block must be there already. Raises Refused.
+
+    Its labels are in `language`; None: in that of review.md.
+    """
+    language = language or language_of(old)
     seq, actor = event.seq or 0, event.actor or ""
     standing = [item for item in review_headings(old) if item.seq == seq]
     if review is None:
@@ -140,9 +118,9 @@ def add_review(old: str, event: Event, setup: Setup, review: ReviewText | str | 
         cause = f"review.md already has a heading for seq {seq}"
         raise Refused(error("review_heading_repeated", cause, None, f"review.md#line {standing[0].line}"))
     block = (
-        review_block(event, setup, review, language_of(old), read)
+        review_block(event, setup, review, language, read)
         if isinstance(review, ReviewText)
-        else review_from_text(event, setup, review, language_of(old), read)
+        else review_from_text(event, setup, review, language, read)
     )
     if [item.seq for item in review_headings(block)] != [seq]:
         cause = "the review's text holds a heading like those that begin a review; indent or reword it"
@@ -182,14 +160,14 @@ class Classification:
         return not (self.resolved or self.deferred or self.blocking)
 
 
-def classify(old: str, answers: Classification) -> str:
+def classify(old: str, answers: Classification, language: str | None = None) -> str:
     """readiness.md with these answers: a line that asks the same question changes its status, others are added.
 
     Placeholder lines of the template (`- [unresolved] TBD.`) go once there is a real answer. Raises Refused.
     """
     if answers.empty:
         return old
-    words, language = vocabulary(), language_of(old)
+    words, language = vocabulary(), language or language_of(old)
     reason_word = words.word(language, "reason", "Reason")
     wanted: list[tuple[str, str, str]] = [("resolved", text, "") for text in answers.resolved]
     wanted += [("deferred_nonblocking", text, reason) for text, reason in answers.deferred]
@@ -199,7 +177,7 @@ def classify(old: str, answers: Classification) -> str:
     added: list[str] = []
     for status, text, reason in wanted:
         tag = words.word(language, "statuses", status)
-        tail = f" {reason_word}{_colon(language)} {reason.strip()}" if reason else ""
+        tail = f" {reason_word}{colon(language)} {reason.strip()}" if reason else ""
         spot, question = _same_question(lines, text.strip())
         made = f"- [{tag}] {question}{tail}"
         if spot is None:
@@ -296,14 +274,14 @@ def tick(old: str, texts: Sequence[str], everything: bool) -> str:
     return "\n".join(lines)
 
 
-def add_gates(text: str, gates: Sequence[str]) -> str:
+def add_gates(text: str, gates: Sequence[str], language: str = "en") -> str:
     """readiness.md with a ticked line for every gate that has none; some templates of others leave them out."""
     scan = scan_readiness(text)
     missing = [gate for gate in gates if not scan.gate_ticked(gate)]
     if not missing:
         return text
     lines = "\n".join(f"- [x] {gate}" for gate in missing)
-    return f"{text.rstrip()}\n\n## Completion Gates\n\n{lines}\n"
+    return f"{text.rstrip()}\n\n## {say(language, 'Completion Gates')}\n\n{lines}\n".lstrip("\n")
 
 
 _SNAPSHOT = re.compile(r"^(- SHA-256[^\S\n]?[:\uff1a])[^\S\n]*[0-9a-f]{0,64}[^\S\n]*$", re.MULTILINE)
@@ -314,13 +292,12 @@ def snapshot(old: str, digest: str | None) -> str:
     return _SNAPSHOT.sub(lambda match: f"{match[1]} {digest}" if digest else match[1], old, count=1)
 
 
-def reopen(old: str, gates: Sequence[str]) -> str:
-    """readiness.md for a new round: these gates unticked, the digest of the round before gone."""
-    wanted = {" ".join(gate.split()) for gate in gates}
+def reopen(old: str) -> str:
+    """readiness.md for a new round: nothing is ticked yet, and the digest of the round before is gone."""
     lines = old.split("\n")
     for index, line in enumerate(lines):
         match = _TICK_LINE.match(line)
-        if match is not None and " ".join(match[4].split()) in wanted:
+        if match is not None:
             lines[index] = f"{match[1]} {match[3]}{match[4]}"
     return snapshot("\n".join(lines), None)
 
@@ -348,7 +325,7 @@ def conclusion(
     def entries(lines: Sequence[str]) -> str:
         return _untagged("\n".join(lines)) or _none(language)
 
-    colon = _colon(language)
+    mark = colon(language)
     first = next((line.strip() for line in text.rationale.splitlines() if line.strip()), "")
     accepted = [
         f"- {item.id + '. ' if item.id else ''}{item.title}" for item in scan_decisions(decisions)
@@ -358,34 +335,34 @@ def conclusion(
         "Rationale": _untagged(text.rationale.strip()),
         "Accepted Decisions": entries(accepted),
         "Accepted Decisions Summary": entries(accepted),
-        "Implementation Approach": _untagged(text.approach.strip()) or _say(language, "As the accepted decisions say."),
+        "Implementation Approach": _untagged(text.approach.strip()) or say(language, "As the accepted decisions say."),
         "Assumptions": entries([bullet(item) for item in text.assumptions if item.strip()]),
         "Deferred Follow-ups": entries(deferred_items(readiness)),
         "Implementation Blockers": _none(language),
         "Next Action": _untagged(text.next_action.strip()),
         "Readiness Result": "\n".join(
             (
-                f"- {_say(language, 'Objective gates')}{colon} {_say(language, 'passed')}",
-                f"- {_say(language, 'Generated gates')}{colon} {_say(language, 'passed')}",
-                f"- {_say(language, 'Readiness file')}{colon} `readiness.md`",
+                f"- {say(language, 'Objective gates')}{mark} {say(language, 'passed')}",
+                f"- {say(language, 'Generated gates')}{mark} {say(language, 'passed')}",
+                f"- {say(language, 'Readiness file')}{mark} `readiness.md`",
             )
         ),
     }
     declared = setup.deliverables
     if declared is not None:
-        none = _say(language, "none")
+        none = say(language, "none")
         others = ", ".join(declared.ref(item.file) for item in declared.supporting) or none
         attached = ", ".join(declared.attachments) or none
         bodies["Deliverable Receipt"] = "\n".join(
             (
-                f"- {_say(language, 'Primary')}{colon} `{declared.primary_ref}`",
-                f"- {_say(language, 'Type')}{colon} `{declared.primary.type}`",
-                f"- SHA-256{colon} `{digest or _say(language, 'unknown')}`",
-                f"- {_say(language, 'Supporting')}{colon} {others}",
-                f"- {_say(language, 'Attachments')}{colon} {attached}",
+                f"- {say(language, 'Primary')}{mark} `{declared.primary_ref}`",
+                f"- {say(language, 'Type')}{mark} `{declared.primary.type}`",
+                f"- SHA-256{mark} `{digest or say(language, 'unknown')}`",
+                f"- {say(language, 'Supporting')}{mark} {others}",
+                f"- {say(language, 'Attachments')}{mark} {attached}",
             )
         )
-    parts = [f"# {_say(language, 'Conclusion')}"]
+    parts = [f"# {say(language, 'Conclusion')}"]
     for name in setup.conclusion_headings:
         parts.append(f"{title(name)}\n\n{bodies[name]}")
     return "\n\n".join(parts) + "\n"

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from pathlib import PurePosixPath
 from typing import Any
 
 from core.acp.documents import deliverable_status, has_label, scan_decisions, section_filled
-from core.acp.model import DELIVERABLE_EVENTS, DELIVERABLE_TYPES, Deliverable, Deliverables, Document, Event, Setup
+from core.acp.model import DELIVERABLE_TYPES, Deliverable, Deliverables, Document, Event, Setup
 from core.finding import Finding, error
 
 _SHA = re.compile(r"[0-9a-f]{64}")
@@ -157,15 +157,22 @@ def _file_faults(item: Deliverable, role: str) -> Iterator[str]:
         yield f"{role} deliverable file must be relative and must not contain .."
 
 
+def notable(declared: Deliverables, event: Event) -> bool:
+    """Whether `log_findings` may have to say something of an event about a deliverable."""
+    if event.role not in ("primary", "supporting") or event.doc is None:
+        return False
+    return event.name == "deliverable_frozen" or _named(declared, event.doc, event.role) is None
+
+
 def log_findings(setup: Setup, events: Sequence[Event], read: Reader) -> list[Finding]:
-    """Freezes against the files as they are now, and against the `frozen` marks."""
+    """Freezes against the files as they are now, and against the `frozen` marks; `events` are the notable ones."""
     declared = setup.deliverables
     if declared is None:
         return []
     found: list[Finding] = []
     frozen_refs: set[str] = set()
     for event in events:
-        if event.name not in DELIVERABLE_EVENTS or event.role not in ("primary", "supporting") or event.doc is None:
+        if event.doc is None or event.role is None:
             continue
         where = f"events.jsonl#line {event.line}"
         if _named(declared, event.doc, event.role) is None:
@@ -217,15 +224,21 @@ def marked(setup: Setup, events: Sequence[Event]) -> Mapping[str, Any]:
 
 
 def document_findings(
-    setup: Setup, events: Sequence[Event], read: Reader, decisions: str, review: str
+    setup: Setup,
+    names: Collection[str | None],
+    frozen_docs: Collection[str | None],
+    read: Reader,
+    decisions: str,
+    review: str,
 ) -> list[Finding]:
-    """Deliverables, decisions.md, review.md and attachments of a folder whose declaration is well formed."""
+    """Deliverables, decisions.md, review.md and attachments of a folder whose declaration is well formed.
+
+    `names` are those of the events in its log, `frozen_docs` what they froze.
+    """
     declared = setup.deliverables
     if declared is None:
         return []
-    names = {event.name for event in events}
-    frozen_docs = {event.doc for event in events if event.name == "deliverable_frozen"}
-    primary_frozen = declared.primary_ref in frozen_docs or bool(names & {"readiness_passed", "completed"})
+    primary_frozen = declared.primary_ref in frozen_docs or not {"readiness_passed", "completed"}.isdisjoint(names)
     found: list[Finding] = []
     primary = read(declared.primary_ref)
     if primary.data is None:
@@ -281,7 +294,7 @@ def decision_findings(declared: Deliverables, text: str) -> list[Finding]:
     return found
 
 
-def review_findings(declared: Deliverables, names: set[str | None], text: str) -> list[Finding]:
+def review_findings(declared: Deliverables, names: Collection[str | None], text: str) -> list[Finding]:
     """What every v2 review.md must declare once a review is in the log."""
     if "review_submitted" not in names:
         return []

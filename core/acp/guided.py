@@ -9,7 +9,7 @@ from pathlib import Path
 from core.acp import compose, store, view
 from core.acp.check import remembered
 from core.acp.declare import with_status
-from core.acp.model import Draft, Event
+from core.acp.model import DELIVERABLE_EVENTS, Draft, Event
 from core.acp.reader import Snapshot, locate
 from core.acp.rules import turn_findings
 from core.clock import SYSTEM, Clock
@@ -26,8 +26,8 @@ SUMMARY_WIDTH = 120
 class Act:
     """One guided act: which event, in whose name, and the document that goes with it.
 
-    `text` makes the new document from (event, old text, snapshot); None leaves the document as it is. A freeze names
-    the `deliverable` by its reference; None is the primary one.
+    `text` makes the new document from (event, old text, snapshot); None leaves the document as it is. An event of a
+    deliverable names the `deliverable` by its reference, and that is its document; None is the primary one.
     """
 
     event: str
@@ -46,23 +46,33 @@ class Act:
 def draft(act: Act, snapshot: Snapshot) -> Draft:
     """The event's draft: it answers the latest event, and says what is usual unless told otherwise."""
     made = view.default_draft(snapshot, act.participant, act.event)
-    if act.event == "deliverable_frozen":
-        made = _freezing(act, snapshot, made)
+    if act.event in DELIVERABLE_EVENTS:
+        made = _named(act, snapshot, made)
     return made if act.summary is None else replace(made, summary=act.summary)
 
 
-def _freezing(act: Act, snapshot: Snapshot, made: Draft) -> Draft:
-    """The digest is that of the file as the freeze leaves it."""
+def _named(act: Act, snapshot: Snapshot, made: Draft) -> Draft:
+    """The draft about the act's own deliverable; the digest of a freeze is that of the file as the freeze leaves it."""
     declared = snapshot.setup.deliverables if snapshot.setup is not None else None
     ref = act.deliverable or (declared.primary_ref if declared is not None else None)
     if declared is None or ref is None:
         return made
+    if ref != declared.primary_ref:
+        phrase = f"Supporting deliverable REF {act.event.removeprefix('deliverable_')}."
+        made = replace(made, doc=ref, role="supporting", summary=view.said(snapshot, phrase, REF=ref))
+    if act.event != "deliverable_frozen":
+        return made
     data = snapshot.document(ref).data
-    primary = ref == declared.primary_ref
-    summary = made.summary if primary else f"Supporting deliverable {ref} frozen."
     # Without a file the digest cannot matter: that it is missing is what the caller is to read.
     digest = sha256(with_status(data, "Frozen", ref)) if data is not None else "0" * 64
-    return replace(made, doc=ref, role="primary" if primary else "supporting", sha256=digest, summary=summary)
+    return replace(made, sha256=digest)
+
+
+def _declared_ref(act: Act, snapshot: Snapshot) -> str | None:
+    """The deliverable of an act, where it is a declared one; of another, `decide` says what is wrong."""
+    declared = snapshot.setup.deliverables if snapshot.setup is not None else None
+    ref = draft(act, snapshot).doc
+    return ref if declared is not None and ref is not None and declared.find(ref) is not None else None
 
 
 def _freeze_change(act: Act, snapshot: Snapshot) -> store.Change | None:
@@ -82,6 +92,8 @@ def change(act: Act, snapshot: Snapshot) -> store.Change | None:
     make = act.text
     if act.event == "deliverable_frozen" and make is None:
         return _freeze_change(act, snapshot)
+    if act.event in DELIVERABLE_EVENTS and act.document is None:
+        act = replace(act, document=_declared_ref(act, snapshot))
     if make is None or act.document is None:
         return None
 
@@ -150,7 +162,9 @@ def review(participant: str, text: compose.ReviewText | str | None, summary: str
         if snapshot.setup is None:
             return old
         proposal = snapshot.last("proposal_submitted")
-        return compose.add_review(old, event, snapshot.setup, text, proposal.seq if proposal is not None else None)
+        read = proposal.seq if proposal is not None else None
+        language = snapshot.language_of("review.md")
+        return compose.add_review(old, event, snapshot.setup, text, read, language)
 
     if summary is None and isinstance(text, compose.ReviewText):
         first = text.position.strip().splitlines()[:1]
@@ -163,7 +177,7 @@ def classify(participant: str, answers: compose.Classification | str | None, sum
 
     def make(event: Event, old: str, snapshot: Snapshot) -> str:
         if isinstance(answers, compose.Classification):
-            return compose.classify(old, answers)
+            return compose.classify(old, answers, snapshot.language_of("readiness.md"))
         return old
 
     text = replace_text(answers) if isinstance(answers, str) else make
@@ -185,9 +199,28 @@ def ready(participant: str, ticks: tuple[str, ...] = (), tick_all: bool = False,
         gates = setup.gates if tick_all and setup is not None else ()
         declared = setup.deliverables if setup is not None else None
         digest = snapshot.document(declared.primary_ref).sha256 if declared is not None else None
-        return compose.snapshot(compose.add_gates(ticked, gates), digest)
+        gated = compose.add_gates(ticked, gates, snapshot.language_of("readiness.md"))
+        return compose.snapshot(gated, digest)
 
     return Act("readiness_passed", participant, summary, "readiness.md", make if ticks or tick_all else None)
+
+
+def deliver(
+    snapshot: Snapshot,
+    participant: str,
+    deliverable: str | None = None,
+    text: str | None = None,
+    summary: str | None = None,
+) -> Act:
+    """deliverable_drafted, or deliverable_revised once that one was drafted; with its file when a text is given."""
+    declared = snapshot.setup.deliverables if snapshot.setup is not None else None
+    ref = deliverable or (declared.primary_ref if declared is not None else None)
+    before = any(event.name == "deliverable_drafted" and event.doc == ref for event in snapshot.events)
+    # The primary one cannot be revised while its proposal is drafted: it is drafted once more.
+    again = before and (snapshot.state.phase != "drafting" or declared is None or ref != declared.primary_ref)
+    event = "deliverable_revised" if again else "deliverable_drafted"
+    made = replace_text(text) if text is not None else None
+    return Act(event, participant, summary, text=made, deliverable=deliverable)
 
 
 def freeze(participant: str, deliverable: str | None = None, summary: str | None = None) -> Act:
@@ -209,7 +242,7 @@ def complete(participant: str, text: compose.ConclusionText | str | None, summar
             snapshot.document("decisions.md").text,
             snapshot.document("readiness.md").text,
             digest,
-            compose.language_of(old),
+            snapshot.language_of("conclusion.md"),
         )
 
     made = replace_text(text) if isinstance(text, str) else make

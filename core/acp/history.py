@@ -10,18 +10,16 @@ from __future__ import annotations
 
 import json
 import re
-from bisect import bisect_left
+import sys
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from itertools import pairwise
+from threading import Lock
 from typing import Any
 
 from core import journal
-from core.acp.model import PROTOCOL, Document, Event, Setup, State
-from core.acp.reader import HISTORY, OBJECTS, Snapshot, locate, states
-from core.acp.rules import quoted
+from core.acp.model import PROTOCOL, Document, Event
+from core.acp.reader import HISTORY, OBJECTS
 from core.files import Root, sha256
-from core.finding import Finding, error, warning
 
 _SHA = re.compile(r"[0-9a-f]{64}")
 _PROJECTION = frozenset({"currentPhase", "proposalOwner", "waitingFor", "updatedAt"})
@@ -54,18 +52,66 @@ def make(event: Event, end: int, log: str, documents: Mapping[str, str]) -> dict
     return {"seq": event.seq, "at": event.at, "end": end, "log": log, "documents": dict(sorted(documents.items()))}
 
 
-def load(root: Root) -> list[Record]:
-    """Well-formed records in the order they were written; anything else in the file is ignored."""
-    read = (read_record(line.record or {}) for line in journal.read(root, HISTORY).lines)
-    return [record for record in read if record is not None]
+class Records:
+    """The records of one folder, followed: each look reads what is new. Threads may share it."""
+
+    def __init__(self) -> None:
+        self._lock = Lock()
+        self._follower: journal.Follower | None = None
+        self._age = 0
+        self._known: list[Record] = []
+
+    def look(self, root: Root) -> tuple[int, Sequence[Record]]:
+        """(age, well-formed records in the order they were written); of one age, records only come to the end.
+
+        Anything else in the file is ignored.
+        """
+        with self._lock:
+            if self._follower is None:
+                self._follower = journal.Follower(root, HISTORY, sys.maxsize)
+            self._follower.root = root
+            fresh: list[Record] = []
+            latest = self._known[-1] if self._known else None
+
+            def take(line: journal.Line) -> None:
+                nonlocal latest
+                made = read_record(line.record or {}, latest)
+                if made is not None:
+                    fresh.append(made)
+                    latest = made
+
+            news = self._follower.poll(take)
+            if news.reset is not None:
+                self._age, self._known = self._age + 1, []
+            if news.problem is None:
+                self._known += fresh
+            return self._age, self._known[:]
+
+    def of(self, event: Event) -> Record | None:
+        """The latest record of an event, as far as it was read."""
+        with self._lock:
+            known = (one for one in reversed(self._known) if one.seq == event.seq and one.at == event.at)
+            return next(known, None)
 
 
-def read_record(raw: Mapping[str, Any]) -> Record | None:
-    """A record from its JSON object, or None when it is none."""
+def load(root: Root) -> Sequence[Record]:
+    """The same of a folder that is looked at once."""
+    return Records().look(root)[1]
+
+
+def read_record(raw: Mapping[str, Any], before: Record | None = None) -> Record | None:
+    """A record from its JSON object, or None when it is none. What it shares with the one `before` is kept once."""
     seq, end, log, documents = raw.get("seq"), raw.get("end"), raw.get("log"), raw.get("documents")
     if type(seq) is not int or type(end) is not int or not _is_sha(log) or not isinstance(documents, dict):
         return None
-    kept = {str(name): value for name, value in documents.items() if _is_sha(value)}
+    kept: Mapping[str, str] = {str(name): value for name, value in documents.items() if _is_sha(value)}
+    if before is not None:
+        was = before.documents
+        kept = (
+            was
+            if kept == was
+            else {name: was[name] if was.get(name) == value else value for name, value in kept.items()}
+        )
     return Record(seq, str(raw.get("at", "")), end, str(log), kept)
 
 
@@ -85,100 +131,6 @@ def content(root: Root, digest: str) -> bytes | None:
     """A stored content, only if it still has its digest."""
     data = root.read(f"{OBJECTS}/{digest}").data if _is_sha(digest) else None
     return data if data is not None and sha256(data) == digest else None
-
-
-def integrity_findings(root: Root, records: Sequence[Record], mark: journal.Mark, log_name: str) -> list[Finding]:
-    """Whether the log still begins with everything that was written before: rewritten, cut, reordered or forked."""
-    latest = max(records, key=lambda record: record.end, default=None)
-    if latest is None:
-        return []
-    if mark.offset < latest.end:
-        cause = f"{log_name} lost events: it ends before seq {latest.seq}, which was written at {latest.at}"
-        return [error("log_truncated", cause, None, log_name)]
-    whole = journal.Mark(mark.inode, latest.end, 0, latest.log)
-    if journal.prefix_matches(root, log_name, whole):
-        return []
-    ordered = sorted(records, key=lambda record: record.end)
-    at = bisect_left(
-        ordered,
-        True,
-        hi=len(ordered) - 1,
-        key=lambda record: (
-            not journal.prefix_matches(root, log_name, journal.Mark(mark.inode, record.end, 0, record.log))
-        ),
-    )
-    cause = f"{log_name} was rewritten at or before seq {ordered[at].seq}; earlier lines must never change"
-    return [error("log_rewritten", cause, None, log_name)]
-
-
-def edit_findings(snapshot: Snapshot, records: Sequence[Record], root: Root) -> list[Finding]:
-    """Documents that changed in a window in which nobody was allowed to edit them (warnings)."""
-    setup = snapshot.setup
-    if setup is None or not records:
-        return []
-    now = digests([*snapshot.documents.values(), *snapshot.deliverables.values()], setup.raw)
-    known = [*(record.documents for record in records), now]
-    if all(new.get(name, was) == was for old, new in pairwise(known) for name, was in old.items()):
-        # Mostly nothing changed, and then no state of a long log needs to be computed.
-        return []
-    after = states(snapshot)
-    found: list[Finding] = []
-    previous = records[0]
-    # The event at a record's own seq was decided in the phase before it, so the window opens after the earlier one.
-    for record in records[1:]:
-        found += _window(setup, snapshot, root, after, previous, record.documents, record.seq)
-        previous = record
-    found += _window(setup, snapshot, root, after, previous, now, None)
-    return [locate(item, snapshot.path) for item in found]
-
-
-def _window(
-    setup: Setup,
-    snapshot: Snapshot,
-    root: Root,
-    after: Sequence[State],
-    start: Record,
-    documents: Mapping[str, str | None],
-    until: int | None,
-) -> list[Finding]:
-    last = until - 1 if until is not None else len(after)
-    window = after[max(0, start.seq - 1) : max(last, start.seq)]
-    found: list[Finding] = []
-    for name, digest in start.documents.items():
-        now = documents.get(name)
-        if now is None or now == digest or any(_may_edit(setup, name, state) for state in window):
-            continue
-        if name == "review.md" and _late_heading(root, snapshot, digest, now, start.seq):
-            continue
-        span = f"after seq {start.seq}" + (f" and before seq {until}" if until is not None else "")
-        phase = window[0].phase if window else "unknown"
-        cause = f"{name} changed {span}, in phase {phase}, when nobody may edit it"
-        command = f"collab diff --folder {{folder}} --doc {quoted(name)} --since {start.seq}"
-        if name == PROTOCOL:
-            command = "collab show --folder {folder}"
-        found.append(warning("edit_out_of_turn", cause, command, name))
-    return found
-
-
-def _may_edit(setup: Setup, name: str, state: State) -> bool:
-    if name in EDITABLE:
-        return state.phase in EDITABLE[name]
-    if name == PROTOCOL:
-        return state.phase != "reviewing"
-    primary = setup.deliverables.primary_ref if setup.deliverables is not None else name
-    return state.phase in DELIVERABLE_PHASES and not (state.frozen and name == primary)
-
-
-def _late_heading(root: Root, snapshot: Snapshot, before: str, now: str, seq: int) -> bool:
-    """Agents of the reference append their review first and write its text after, when the phase has moved on."""
-    old = content(root, before)
-    if old is None:
-        # What stood there is unknown; right after a review nothing else is to be expected.
-        return any(event.seq == seq and event.name == "review_submitted" for event in snapshot.events)
-    new = content(root, now)
-    if new is None and snapshot.document("review.md").sha256 == now:
-        new = snapshot.document("review.md").data
-    return new is not None and new.startswith(old.rstrip())
 
 
 def documents_at(records: Sequence[Record], seq: int) -> dict[str, str]:

@@ -12,8 +12,9 @@ from pathlib import Path
 
 from core import journal
 from core.acp import validation
+from core.acp.language import folder_language
 from core.acp.model import DOCUMENTS, LOG, PROTOCOL, Document, Event, Setup, State, read_setup
-from core.acp.rules import Facts, Fold, evolve, fold, quoted
+from core.acp.rules import Facts, Fold, Scans, evolve, fold, quoted
 from core.files import Content, Root, Signature, sha256
 from core.finding import Finding, Refused, error, warning
 
@@ -21,6 +22,8 @@ PENDING = ".collab/pending.json"
 HISTORY = ".collab/history.jsonl"
 DAMAGED = ".collab/damaged"
 OBJECTS = ".collab/objects"
+VERIFIED = 64 * 1024 * 1024
+"""Bytes of a log that are compared whole whenever it has grown: a tenth of a second, while other threads go on."""
 
 
 def locate(item: Finding, folder: Path) -> Finding:
@@ -53,6 +56,7 @@ class Snapshot:
     intent: bytes | None
     repo_problem: str | None
     problems: tuple[Finding, ...]
+    scans: Scans = field(default_factory=Scans, repr=False, compare=False)
 
     @property
     def state(self) -> State:
@@ -77,7 +81,16 @@ class Snapshot:
     def facts(self) -> Facts:
         if self.setup is None:
             raise Refused(*self.problems)
-        return Facts(self.document, self.document, self.setup)
+        return Facts(self.document, self.document, self.setup, self.scans)
+
+    @cached_property
+    def language(self) -> str:
+        """The language that this folder is written in."""
+        return self.language_of("readiness.md")
+
+    def language_of(self, name: str) -> str:
+        """The language of a document; where it tells none, that of the others."""
+        return folder_language(lambda one: self.document(one).text, name)
 
     def overlay(self, changed: Document) -> Snapshot:
         """The same folder with one document replaced: what a preview or a guided verb judges."""
@@ -92,17 +105,9 @@ class Snapshot:
     @cached_property
     def findings(self) -> tuple[Finding, ...]:
         """All that `collab validate` says, errors first; commands name this folder."""
-        found = list(self.problems)
-        if self.setup is None:
-            # Of a folder that is not there, nothing else needs saying.
-            if self.documents:
-                found += validation.file_findings(self.present, list(self.documents.values()))
-        else:
-            found += validation.folder_findings(
-                self.setup, self.events, self.folded, self.facts, self.present, self.repo_problem
-            )
-        unique = dict.fromkeys(locate(item, self.path) for item in found)
-        return tuple(sorted(unique, key=lambda item: item.severity != "error"))
+        from core.acp.judging import Judge
+
+        return Judge().findings(self)
 
     def last(self, name: str | None = None) -> Event | None:
         """The latest event, or the latest of that name."""
@@ -126,12 +131,14 @@ class FolderReader:
         self._state = State()
         self._illegal: list[Finding] = []
         self._folded = 0
+        self._rules: tuple[int, tuple[str, ...]] | None = None
         self._setup_bytes: bytes | None = None
         self._setup: Setup | None = None
         self._setup_problem: Finding | None = None
         self._cache: dict[str, tuple[Signature | None, Document]] = {}
         self._tail = b""
         self._reset: journal.Reset | None = None
+        self._scans = Scans()
 
     def close(self) -> None:
         if self._root is not None:
@@ -188,6 +195,7 @@ class FolderReader:
             intent,
             repo_problem,
             tuple(problems),
+            self._scans,
         )
 
     def _read_setup(self, root: Root, problems: list[Finding]) -> Setup | None:
@@ -205,14 +213,13 @@ class FolderReader:
         if content.data != self._setup_bytes:
             self._setup_bytes = content.data
             self._setup, self._setup_problem = read_setup(content.data)
-            self._folded = 0
         if self._setup_problem is not None:
             problems.append(self._setup_problem)
         return self._setup
 
     def _read_log(self, root: Root, problems: list[Finding]) -> journal.Mark:
         if self._follower is None:
-            self._follower = journal.Follower(root, LOG)
+            self._follower = journal.Follower(root, LOG, VERIFIED)
         news = self._follower.poll()
         if news.reset is not None:
             self._events.clear()
@@ -250,8 +257,11 @@ class FolderReader:
     def _fold(self, setup: Setup | None, tail: tuple[Event, ...]) -> Fold:
         if setup is None:
             return Fold(State(), ())
-        if self._folded == 0:
-            self._state, self._illegal = State(), []
+        # The projection in protocol.json is written after every event; the fold does not depend on it.
+        rules = (setup.schema, setup.participants)
+        if self._folded == 0 or rules != self._rules:
+            self._state, self._illegal, self._folded = State(), [], 0
+        self._rules = rules
         made = fold(setup, self._events[self._folded :], self._state)
         self._state = made.state
         self._illegal.extend(made.problems)

@@ -5,24 +5,31 @@ from __future__ import annotations
 import re
 import shlex
 from collections.abc import Mapping
+from functools import lru_cache
 from pathlib import Path
 
 from core import journal
 from core.acp import carry, compose, reader, templates
 from core.acp.model import PROTOCOL
 from core.acp.reader import HISTORY, Snapshot, require
+from core.acp.vocabulary import say, vocabulary
 from core.clock import Clock
 from core.files import Root
 from core.finding import Refused, error
 
-PREDECESSOR = re.compile(r"^- Previous round: `(.+)`$", re.MULTILINE)
+
+@lru_cache(maxsize=1)
+def _predecessor() -> re.Pattern[str]:
+    """`- Previous round: `…`` in any of the languages."""
+    words = vocabulary()
+    labels = "|".join(re.escape(words.word(code, "phrases", "Previous round")) for code in words.languages)
+    return re.compile(rf"^- (?:{labels}) ?[:\uff1a] `(.+)`$", re.MULTILINE)
 
 
 def new_round(source: Path, target: Path, clock: Clock) -> None:
     """A fresh folder with objective, participants, gates, documents and deliverables carried over. Raises Refused.
 
-    Reviews and the conclusion belong to the round that they ended: they begin from the templates again, in the
-    language of the proposal.
+    Reviews, ticks and the conclusion belong to the round that they ended: they begin anew, in the folder's language.
     """
     snapshot = require(source)
     setup = snapshot.setup
@@ -36,26 +43,35 @@ def new_round(source: Path, target: Path, clock: Clock) -> None:
     documents = [snapshot.document(name) for name in ("proposal.md", "decisions.md", "readiness.md")]
     carried = {one.name: one.data for one in documents if one.data is not None}
     gates, declared = setup.gates, None
+    renamed: dict[str, str] = {}
     if setup.schema >= 2:
         declared, renamed = carry.declaration(snapshot, setup, target)
         gates = carry.objective_gates(setup)
-        carried = carry.documents(carried, setup, renamed)
+    carried = carry.documents(carried, renamed)
     _check_free(target, {**carried, **carry.internal_files(declared)})
-    ended = f"- It ended {snapshot.state.phase} at seq {snapshot.state.seq}."
-    notes = f"\n## Round\n\n- Previous round: `{source}`\n{ended}\n"
+    language = snapshot.language
     templates.initialize(
         target,
         setup.objective,
         setup.participants,
         gates,
         clock,
-        compose.language_of(snapshot.document("readiness.md").text),
+        language,
         extra=carried,
-        notes=notes,
+        notes=_notes(language, source, snapshot),
         previous=source,
         declared=declared,
         before=lambda root: carry.attachments(snapshot, setup, root),
     )
+
+
+def _notes(language: str, source: Path, snapshot: Snapshot) -> str:
+    """The lines of README.md that name the round before."""
+    colon = compose.colon(language)
+    ended = say(language, "It ended PHASE at seq SEQ.")
+    ended = ended.replace("PHASE", snapshot.state.phase or "").replace("SEQ", str(snapshot.state.seq))
+    named = f"- {say(language, 'Previous round')}{colon} `{source}`"
+    return f"\n## {say(language, 'Round')}\n\n{named}\n- {ended}\n"
 
 
 def _check_free(target: Path, carried: Mapping[str, bytes]) -> None:
@@ -88,7 +104,7 @@ def predecessor(snapshot: Snapshot) -> Path | None:
     named = first.record.get("previous") if first is not None and first.record is not None else None
     if not isinstance(named, str) and data is not None:
         # The objective stands above and may hold such a line too.
-        lines = PREDECESSOR.findall(data.decode("utf-8", "surrogateescape"))
+        lines = _predecessor().findall(data.decode("utf-8", "surrogateescape"))
         named = lines[-1] if lines else None
     return Path(named) if isinstance(named, str) and named.startswith("/") else None
 

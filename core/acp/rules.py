@@ -8,10 +8,10 @@ from __future__ import annotations
 
 import shlex
 from collections.abc import Callable, Collection, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from datetime import datetime
 from functools import cached_property
-from typing import Any
+from typing import Any, TypeVar
 
 from core.acp import deliverables
 from core.acp.documents import Conclusion, Heading, Readiness, review_headings, scan_conclusion, scan_readiness
@@ -49,8 +49,25 @@ _ACT = {
     "deliverable_frozen": "deliverable freeze",
 }
 
+T = TypeVar("T")
+
 NEXT = "collab next --folder {folder} --participant {participant}"
 SHOW = "collab show --folder {folder}"
+
+
+class Scans:
+    """What was read of the documents of a folder that is looked at again and again: mostly they are what they were."""
+
+    def __init__(self) -> None:
+        self._known: dict[str, tuple[Document, object, Any]] = {}
+
+    def of(self, document: Document, scan: Callable[[str], T], key: object = None) -> T:
+        """What `scan` makes of a text; a document is always scanned in one way. `key` is what else counts."""
+        known = self._known.get(document.name)
+        if known is None or known[:2] != (document, key):
+            known = self._known[document.name] = (document, key, scan(document.text))
+        made: T = known[2]
+        return made
 
 
 @dataclass(frozen=True)
@@ -60,18 +77,20 @@ class Facts:
     document: Callable[[str], Document]
     deliverable: Callable[[str], Document]
     setup: Setup
+    scans: Scans = field(default_factory=Scans, compare=False)
 
     @cached_property
     def readiness(self) -> Readiness:
-        return scan_readiness(self.document("readiness.md").text)
+        return self.scans.of(self.document("readiness.md"), scan_readiness)
 
     @cached_property
     def conclusion(self) -> Conclusion:
-        return scan_conclusion(self.document("conclusion.md").text, self.setup.conclusion_headings)
+        wanted = self.setup.conclusion_headings
+        return self.scans.of(self.document("conclusion.md"), lambda text: scan_conclusion(text, wanted), wanted)
 
     @cached_property
     def headings(self) -> tuple[Heading, ...]:
-        return review_headings(self.document("review.md").text)
+        return self.scans.of(self.document("review.md"), review_headings)
 
 
 def evolve(state: State, event: Event, setup: Setup) -> State:

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from core.acp import history
-from core.acp.model import LOG
+from core.acp.memory import Memory
 from core.acp.reader import Snapshot
 from core.files import Root
 from core.finding import Finding, errors
@@ -30,13 +30,13 @@ def recall(state: UserState, snapshot: Snapshot) -> history.Record | None:
     return history.read_record(raw)
 
 
-def findings(state: UserState, snapshot: Snapshot, root: Root) -> list[Finding]:
-    """Whether the log still begins with what this person saw, and which documents changed out of turn since."""
+def findings(state: UserState, snapshot: Snapshot, root: Root, memory: Memory | None = None) -> list[Finding]:
+    """Whether the log still begins with what this person saw, and which documents changed out of turn since.
+
+    `memory` is that of the folder, for whoever looks at it again and again.
+    """
     known = recall(state, snapshot)
-    if known is None:
-        return []
-    found = history.integrity_findings(root, [known], snapshot.mark, LOG)
-    return found or history.edit_findings(snapshot, [known], root)
+    return (memory or Memory()).against(snapshot, root, known) if known is not None else []
 
 
 def remember(state: UserState, snapshot: Snapshot, found: Sequence[Finding], doubted: Sequence[Finding] = ()) -> None:

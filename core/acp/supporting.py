@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -13,6 +14,7 @@ from core.acp.place import deliverables_root
 from core.acp.reader import Snapshot, locate
 from core.acp.rules import quoted
 from core.clock import SYSTEM, Clock, stamp
+from core.files import Root
 from core.finding import Finding, Refused, error
 from core.lock import PATIENCE
 
@@ -123,14 +125,25 @@ def add(
             made = plan(snapshot, participant, file, kind, checks)
             setup = snapshot.setup
             assert setup is not None  # noqa: S101 - plan() raises otherwise; this tells the type checker
+            new = store.encode_setup({**made.raw, "updatedAt": stamp(clock.now())})
             with deliverables_root(path, setup, root) as (base, prefix):
-                created = base.create(f"{prefix}/{file}", made.data)
-                try:
-                    root.replace(PROTOCOL, store.encode_setup({**made.raw, "updatedAt": stamp(clock.now())}))
-                except Refused:
-                    if created:
-                        base.remove(f"{prefix}/{file}")
-                    raise
+                _write(root, base, f"{prefix}/{file}", made.data, new)
         except Refused as exc:
             raise Refused(*exc.findings, *mended) from None
     return made, mended
+
+
+def _write(root: Root, base: Root, name: str, data: bytes, setup: bytes) -> None:
+    """The file, then protocol.json. A write that fails is undone: it may have come through without its fsync."""
+    before, there = root.read(PROTOCOL).data, base.exists(name)
+    try:
+        base.create(name, data)
+        root.replace(PROTOCOL, setup)
+    except Refused:
+        # On a disk that fails here too, a file that nobody declared is left, or both: either is a valid folder.
+        with contextlib.suppress(Refused):
+            if before is not None and root.read(PROTOCOL).data == setup:
+                root.replace(PROTOCOL, before)
+            if not there:
+                base.remove(name)
+        raise

@@ -13,6 +13,7 @@ from core.acp import history
 from core.acp.model import DOCUMENTS, FORBIDDEN_FILES, LOG, PROTOCOL, Document, Event, Setup, read_setup
 from core.acp.reader import HISTORY, to_document
 from core.acp.store import encode_setup
+from core.acp.vocabulary import say
 from core.clock import Clock, stamp
 from core.files import Root, explain, sha256
 from core.finding import Finding, Refused, error
@@ -154,7 +155,7 @@ def initialize(
         "from": people[0],
         "event": "initialized",
         "at": now,
-        "summary": "Collaboration initialized.",
+        "summary": say(language, "Collaboration initialized."),
         "doc": PROTOCOL,
     }
     if os.path.exists(path / PROTOCOL):

@@ -7,16 +7,18 @@ record is unknown and says so: the present text is never shown as a past one.
 from __future__ import annotations
 
 import shlex
-from bisect import bisect_left
+from bisect import bisect_left, insort
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
+from itertools import islice
 from typing import Final
 
 from core.acp import history
+from core.acp.history import Record, Records
 from core.acp.model import DOCUMENTS, Document, Event, Setup, State
-from core.acp.reader import HISTORY, Snapshot
+from core.acp.reader import Snapshot
 from core.acp.rules import Fold, evolve
-from core.files import Root, Signature
+from core.files import Root
 from core.finding import Finding, Refused, error, warning
 
 STRIDE: Final = 256
@@ -42,36 +44,60 @@ class Timeline:
     Belongs to one thread at a time.
     """
 
-    def __init__(self, snapshot: Snapshot, before: Timeline | None = None) -> None:
-        """`before` is a timeline of an earlier snapshot: its states serve again when the log has only grown."""
-        self.snapshot = snapshot
-        self._states: list[State] = [State()]
-        self._seqs = {event.seq: at for at, event in enumerate(snapshot.events) if event.seq is not None}
-        self._records: dict[int, history.Record] = {}
-        self._signature: Signature | None = None
-        if before is not None and _grown(before.snapshot, snapshot):
-            self._states = list(before._states)
-        self._load(before)
-        self._known = sorted(self._records)
+    def __init__(self, snapshot: Snapshot, before: Timeline | None = None, records: Records | None = None) -> None:
+        """`before` is a timeline of an earlier snapshot: when the log has only grown, what it knows serves again.
 
-    def _load(self, before: Timeline | None) -> None:
+        `records` are those of the folder, for whoever looks at it again and again.
+        """
+        self.snapshot = snapshot
+        self._follow: Records = records or (before._follow if before is not None else Records())
+        self._states: list[State] = [State()]
+        self._seqs: dict[int, int] = {}
+        self._records: dict[int, Record] = {}
+        self._known: list[int] = []
+        self._age, self._read = 0, 0
+        self._early: list[Record] = []
+        start = 0
+        if before is not None and _grown(before.snapshot, snapshot):
+            self._states, self._seqs = list(before._states), dict(before._seqs)
+            start = len(before.events)
+        moved = self._count(start)
+        age, found = self._look()
+        if before is not None and start and not moved and (age, self._follow) == (before._age, before._follow):
+            self._records, self._known = dict(before._records), list(before._known)
+            self._read, self._early = before._read, before._early
+        self._age = age
+        self._place([*self._early, *islice(found, self._read, None)])
+        self._read = len(found)
+
+    def _count(self, start: int) -> bool:
+        """Number the events from `start` on; whether one of them takes the seq of an earlier one."""
+        moved = False
+        for at in range(start, len(self.events)):
+            seq = self.events[at].seq
+            if seq is not None:
+                moved = moved or seq in self._seqs
+                self._seqs[seq] = at
+        return moved
+
+    def _look(self) -> tuple[int, Sequence[Record]]:
         try:
             with Root(self.snapshot.path) as root:
-                self._signature = root.signature(HISTORY)
-                same = before is not None and before.snapshot.mark == self.snapshot.mark
-                if before is not None and same and before._signature == self._signature:
-                    self._records = before._records
-                else:
-                    self._place(history.load(root))
+                return self._follow.look(root)
         except Refused:
             # Without the sidecar every past content is unknown; the states are not.
-            pass
+            return -1, ()
 
-    def _place(self, records: Iterable[history.Record]) -> None:
+    def _place(self, records: Iterable[Record]) -> None:
         """A record counts for the event that it names by seq and time; one of another log counts for none."""
+        self._early = []
         for record in records:
             at = self._seqs.get(record.seq)
-            if at is not None and self.events[at].at == record.at:
+            if at is None:
+                self._early.append(record)
+            elif self.events[at].at == record.at:
+                if at not in self._records:
+                    insort(self._known, at)
                 self._records[at] = record
 
     @property

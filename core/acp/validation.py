@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Sequence
-from datetime import datetime
+from dataclasses import dataclass
 
 from core.acp import deliverables
-from core.acp.documents import Heading
+from core.acp.ledger import Ledger
 from core.acp.model import (
-    DELIVERABLE_EVENTS,
     DOCUMENTS,
     FORBIDDEN_FILES,
     LOG,
@@ -16,15 +15,25 @@ from core.acp.model import (
     PROTOCOL,
     REQUIRED_FILES,
     Document,
-    Event,
     Setup,
     State,
 )
 from core.acp.rules import Facts, Fold, completion_findings, readiness_findings
-from core.clock import parse
 from core.finding import Finding, error, warning
 
 REPAIR = "collab repair --folder {folder}"
+
+
+@dataclass(frozen=True, slots=True)
+class Report:
+    """What validation says, in its order. `lines` are as many as the log has faults: errors all, no two equal, and
+    their commands name the folder; what the state machine says of the log comes behind `between`.
+    """
+
+    before: list[Finding]
+    lines: tuple[Collection[Finding], ...]
+    between: list[Finding]
+    after: list[Finding]
 
 
 def setup_findings(setup: Setup) -> list[Finding]:
@@ -55,88 +64,6 @@ def setup_findings(setup: Setup) -> list[Finding]:
     return found
 
 
-def shape_findings(setup: Setup, events: Sequence[Event]) -> list[Finding]:
-    """Faults of single lines and of their order: seq, required fields, reply_to, at."""
-    found: list[Finding] = []
-    seen: set[int] = set()
-    previous: datetime | None = None
-    last_text, last_moment = "", None
-    known = frozenset(setup.events)
-    required = {"seq", "from", "event", "at", "summary"}
-    for expected, event in enumerate(events, start=1):
-        seq, raw = event.seq, event.raw
-        trouble: list[tuple[str, str]] = []
-        if seq != expected:
-            trouble.append(("log_seq", f"events.jsonl: expected seq {expected}, found {raw.get('seq')}"))
-        if not required <= raw.keys():
-            for name in sorted(required - raw.keys()):
-                trouble.append(("event_field_missing", f"seq {seq}: missing required field {name}"))
-        if event.name not in known:
-            trouble.append(("event_unknown", f"seq {seq}: unknown event {raw.get('event')!r}"))
-        if event.name in DELIVERABLE_EVENTS and setup.schema >= 2:
-            if event.role not in ("primary", "supporting"):
-                trouble.append(("deliverable_role_missing", f"seq {seq}: deliverable events require role"))
-            if event.doc is None:
-                trouble.append(("deliverable_doc_missing", f"seq {seq}: deliverable events require doc"))
-            if event.name == "deliverable_frozen" and not deliverables.valid_sha(raw.get("sha256")):
-                trouble.append(("sha256_missing", f"seq {seq}: deliverable_frozen requires sha256"))
-        reply = raw.get("reply_to")
-        if reply is None:
-            if event.name != "initialized":
-                trouble.append(("reply_to_missing", f"seq {seq}: reply_to is required after initialized"))
-        elif event.reply_to is None or event.reply_to not in seen:
-            trouble.append(("reply_to_unknown", f"seq {seq}: reply_to must point to an earlier event"))
-        if event.at is not None and event.at == last_text:
-            moment = last_moment
-        else:
-            moment = parse(event.at)
-            last_text, last_moment = event.at or "", moment
-        if moment is None:
-            trouble.append(("event_time_malformed", f"seq {seq}: at must be an ISO-8601 timestamp"))
-        elif previous is not None and moment < previous:
-            trouble.append(("event_time_back", f"seq {seq}: at must not be earlier than the previous event"))
-        if moment is not None:
-            previous = moment
-        if seq is not None:
-            seen.add(seq)
-        for code, cause in trouble:
-            found.append(error(code, cause, None, f"{LOG}#line {event.line}"))
-    return found
-
-
-def review_findings(headings: Sequence[Heading], events: Sequence[Event]) -> list[Finding]:
-    """Each review needs exactly one heading, and each heading its review."""
-    found: list[Finding] = []
-    show = "collab show --folder {folder} --doc review.md"
-    by_seq = {event.seq: event for event in events if event.seq is not None}
-    named: dict[int, list[Heading]] = {}
-    for item in headings:
-        named.setdefault(item.seq, []).append(item)
-    for event in events:
-        if event.name == "review_submitted" and event.seq is not None and event.seq not in named:
-            cause = f"seq {event.seq}: review_submitted requires matching review.md heading"
-            found.append(error("review_heading_missing", cause, show, "review.md"))
-    for seq, items in named.items():
-        heading = items[-1]
-        where = f"review.md#line {heading.line}"
-        match = by_seq.get(seq)
-        prefix = f"review.md heading seq {seq}: "
-        if match is None:
-            found.append(error("review_heading_orphan", f"{prefix}no matching event", show, where))
-        elif match.name != "review_submitted":
-            cause = f"{prefix}matching event is {match.name}, not review_submitted"
-            found.append(error("review_heading_orphan", cause, show, where))
-        else:
-            for item in items:
-                if item.participant != match.actor:
-                    cause = f"{prefix}participant {item.participant!r} does not match event from {match.actor!r}"
-                    found.append(error("review_heading_mismatch", cause, show, f"review.md#line {item.line}"))
-            if len(items) > 1:
-                cause = f"{prefix}stands {len(items)} times; exactly one is needed"
-                found.append(error("review_heading_repeated", cause, show, where))
-    return found
-
-
 def projection_findings(setup: Setup, state: State) -> list[Finding]:
     """Where protocol.json disagrees with the log; the log is right."""
     if state.phase is None:
@@ -153,14 +80,14 @@ def projection_findings(setup: Setup, state: State) -> list[Finding]:
     return found
 
 
-def gate_findings(setup: Setup, events: Sequence[Event], facts: Facts) -> list[Finding]:
+def gate_findings(setup: Setup, ledger: Ledger, facts: Facts) -> list[Finding]:
     """The documents against what the log already says: acceptance, readiness, completion."""
-    names = {event.name for event in events}
+    names = ledger.names
     passed, completed = "readiness_passed" in names, "completed" in names
     found: list[Finding] = []
     if passed or completed:
         found += readiness_findings(facts.readiness, "readiness_passed or completed", tick=True)
-        if setup.schema >= 2 and not any(e.name == "deliverable_frozen" and e.role == "primary" for e in events):
+        if setup.schema >= 2 and not ledger.primary_frozen:
             found.append(error("freeze_missing", "readiness_passed requires primary deliverable_frozen", None, LOG))
     elif "decision_accepted" in names:
         found += readiness_findings(facts.readiness, "decision_accepted", tick=False)
@@ -199,27 +126,27 @@ def _utf8(data: bytes) -> bool:
 
 def folder_findings(
     setup: Setup,
-    events: Sequence[Event],
+    ledger: Ledger,
     folded: Fold,
     facts: Facts,
     present: Collection[str],
     repo_problem: str | None,
-) -> list[Finding]:
+) -> Report:
     """Everything that `validate` says of a folder whose protocol.json could be read."""
-    found = file_findings(present, [facts.document(name) for name in DOCUMENTS])
-    found += setup_findings(setup)
+    before = file_findings(present, [facts.document(name) for name in DOCUMENTS])
+    before += setup_findings(setup)
     declared: list[Finding] = []
     if setup.schema >= 2:
         declared = deliverables.setup_findings(setup, repo_problem)
-        found += declared
-    found += shape_findings(setup, events)
-    found += review_findings(facts.headings, events)
+        before += declared
+    between: list[Finding] = []
     if setup.schema >= 2:
-        found += deliverables.log_findings(setup, events, facts.deliverable)
-    found += folded.problems
-    found += projection_findings(setup, folded.state)
+        between = deliverables.log_findings(setup, ledger.deliverables, facts.deliverable)
+    after = projection_findings(setup, folded.state)
     if setup.schema >= 2 and not declared:
         decisions, review = facts.document("decisions.md").text, facts.document("review.md").text
-        found += deliverables.document_findings(setup, events, facts.deliverable, decisions, review)
-    found += gate_findings(setup, events, facts)
-    return found
+        after += deliverables.document_findings(
+            setup, ledger.names, ledger.frozen, facts.deliverable, decisions, review
+        )
+    after += gate_findings(setup, ledger, facts)
+    return Report(before, (ledger.shape, ledger.reviews(facts.headings)), between, after)

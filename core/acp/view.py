@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import shlex
-from collections.abc import Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from pathlib import Path
@@ -14,6 +14,7 @@ from core.acp.history import DELIVERABLE_PHASES, EDITABLE
 from core.acp.model import DELIVERABLE_EVENTS, PHASES, Draft, Event, Setup, State
 from core.acp.reader import Snapshot, locate
 from core.acp.rules import conclusion_findings, decide, expected_actors, quoted
+from core.acp.vocabulary import say
 from core.clock import parse
 from core.finding import Finding
 
@@ -44,6 +45,9 @@ VERBS: dict[str, str] = {
     "readiness_passed": "ready",
     "completed": "complete",
     "blocked": "block",
+    "deliverable_drafted": "draft",
+    "deliverable_revised": "draft",
+    "deliverable_frozen": "freeze",
 }
 """The guided verb that writes an event together with its document."""
 
@@ -204,7 +208,7 @@ def _closing(snapshot: Snapshot, setup: Setup, state: State, participant: str) -
 
 def default_draft(snapshot: Snapshot, participant: str, event: str) -> Draft:
     """A draft of this event with summary, document, reply and role filled in as they usually are."""
-    summary, doc = DEFAULTS.get(event, (event, None))
+    usual, doc = DEFAULTS.get(event, (event, None))
     last = snapshot.last()
     declared = snapshot.setup.deliverables if snapshot.setup is not None else None
     role = sha = None
@@ -212,7 +216,16 @@ def default_draft(snapshot: Snapshot, participant: str, event: str) -> Draft:
         role, doc = "primary", declared.primary_ref
         if event == "deliverable_frozen":
             sha = snapshot.document(doc).sha256
+    summary = said(snapshot, usual)
     return Draft(participant, event, summary, doc, last.seq if last is not None else None, role, sha)
+
+
+def said(snapshot: Snapshot, phrase: str, **places: str) -> str:
+    """A sentence of ours in the folder's language, its places in capitals filled."""
+    text = say(snapshot.language, phrase)
+    for place, value in places.items():
+        text = text.replace(place, value)
+    return text
 
 
 @dataclass(frozen=True, slots=True)
@@ -322,16 +335,18 @@ class Person:
     did: str
 
 
-def people(snapshot: Snapshot) -> list[Person]:
-    """Every participant: waited for since when, or what they did last."""
+def people(snapshot: Snapshot, acts: Mapping[str, str] | None = None) -> list[Person]:
+    """Every participant: waited for since when, or what they did last.
+
+    `acts` are the last events of participants, for whoever knows them already.
+    """
     setup, state = snapshot.setup, snapshot.state
     if setup is None:
         return []
     since = waiting_since(snapshot)
-    last: dict[str, str] = {}
-    for event in snapshot.events:
-        if event.actor is not None:
-            last[event.actor] = event.name or ""
+    last = acts
+    if last is None:
+        last = {event.actor: event.name or "" for event in snapshot.events if event.actor is not None}
     return [
         Person(
             name,
@@ -350,8 +365,11 @@ def waiting_since(snapshot: Snapshot) -> datetime | None:
     return parse(last.at) if last is not None else None
 
 
-def editable(snapshot: Snapshot, participant: str) -> tuple[str, ...]:
-    """The documents that this participant's role may edit now (docs/specs/acp.md §6)."""
+def editable(snapshot: Snapshot, participant: str, frozen: Collection[str | None] | None = None) -> tuple[str, ...]:
+    """The documents that this participant's role may edit now (docs/specs/acp.md §6).
+
+    `frozen` are the references that the log froze, for whoever knows them already.
+    """
     setup, state = snapshot.setup, snapshot.state
     if setup is None or state.terminal or state.phase is None:
         return ()
@@ -362,7 +380,7 @@ def editable(snapshot: Snapshot, participant: str) -> tuple[str, ...]:
     declared = setup.deliverables
     if declared is not None and participant == state.owner and state.phase in DELIVERABLE_PHASES:
         refs = [declared.ref(item.file) for item in (declared.primary, *declared.supporting)]
-        frozen = frozen_refs(snapshot.events)
+        frozen = frozen_refs(snapshot.events) if frozen is None else frozen
         names += [ref for ref in refs if ref not in frozen]
     return tuple(names)
 

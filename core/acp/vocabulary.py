@@ -104,3 +104,8 @@ def vocabulary() -> Vocabulary:
         {key: re.compile(rf"(?:{_alternatives(spellings)})\s*[:\uff1a]", flags) for key, spellings in review.items()},
         raw,
     )
+
+
+def say(language: str, phrase: str) -> str:
+    """A phrase that we write into documents, in a language; English where that language has none."""
+    return vocabulary().word(language, "phrases", phrase)

@@ -421,7 +421,7 @@ def found(made: Setup, text: str) -> list[str]:
 
 RECEIPT = {
     "en": ("Primary", ":", "Supporting", "Attachments: none"),
-    "fr": ("Principal", " :", "Complémentaires", "Pièces jointes : aucun"),
+    "fr": ("Principal", " :", "Complémentaires", "Fichiers joints : aucun"),
 }
 
 

@@ -12,7 +12,9 @@ import pytest
 
 from core.acp import history, store
 from core.acp.check import check
+from core.acp.memory import Memory
 from core.acp.model import DOCUMENTS, Draft
+from core.acp.reader import read
 from core.acp.store import Change, append
 from core.files import Root, sha256
 from core.state import UserState
@@ -217,10 +219,7 @@ def test_the_place_of_a_rewrite_is_found(folder: Path, act: Append) -> None:
         changed[seq - 1] = changed[seq - 1].replace(b'"summary":"', b'"summary":"X')[:-3] + b"}\n"
         with Root(folder) as root:
             (folder / "events.jsonl").write_bytes(b"".join(changed))
-            records = history.load(root)
-            from core import journal
-
-            made = history.integrity_findings(root, records, journal.read(root, "events.jsonl").mark, "events.jsonl")
+            made = Memory().findings(read(folder), root)
         assert [item.cause for item in made] == [
             f"events.jsonl was rewritten at or before seq {seq}; earlier lines must never change"
         ]

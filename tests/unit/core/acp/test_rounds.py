@@ -13,6 +13,7 @@ import pytest
 
 from core.acp import guided, rounds
 from core.acp.check import check
+from core.acp.documents import scan_readiness
 from core.acp.model import DOCUMENTS
 from core.acp.reader import read
 from core.acp.templates import render
@@ -82,6 +83,21 @@ def test_a_new_round_is_played_like_any_other(blocked: Path, tmp_path: Path, clo
     assert rounds.chain(third) == [third, target, blocked]
     assert rounds.chain(target) == [target, blocked]
     assert rounds.chain(blocked) == [blocked]
+
+
+def test_a_new_round_begins_with_nothing_ticked(make_folder: MakeFolder, tmp_path: Path, clock: FixedClock) -> None:
+    """What was ticked was found in the round that ended; the new one has to look again. Answers stay."""
+    folder = make_folder("talk", PEOPLE, (GATE,))
+    for act in WAY:
+        guided.commit(folder, act, clock)
+    old = (folder / "readiness.md").read_text()
+    assert scan_readiness(old).gate_ticked(GATE)
+    rounds.new_round(folder, tmp_path / "next", clock)
+    new = (tmp_path / "next" / "readiness.md").read_text()
+    assert new == old.replace("- [x] ", "- [ ] ")
+    scan = scan_readiness(new)
+    assert [tick.text for tick in scan.ticks if tick.ticked] == []
+    assert (scan.ready, scan.gate_ticked(GATE), bool(scan.items)) == (False, False, True)
 
 
 @pytest.mark.parametrize(

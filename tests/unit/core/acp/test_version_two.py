@@ -19,7 +19,7 @@ from core.acp.reader import read
 from core.acp.templates import initialize
 from core.files import sha256
 from core.finding import Refused
-from tests.conftest import FixedClock
+from tests.conftest import FixedClock, MakeFolder
 
 PEOPLE = ("server", "reader")
 REF = "deliverables/adr.md"
@@ -239,6 +239,61 @@ def test_what_another_tool_froze_without_marking_it_is_mended(tmp_path: Path) ->
     assert [one.code for one in check(folder)[1]] == ["supporting_freeze_unmarked"]
     assert [one.code for one in store.mend(folder, FixedClock())] == ["projection_rebuilt"]
     assert check(folder)[1] == []
+
+
+def test_which_event_a_deliverable_gets_follows_from_the_log(tmp_path: Path) -> None:
+    folder = make(tmp_path / "t")
+    supporting.add(folder, "server", "plan.md", "test-plan", clock=FixedClock())
+    plan, made = "deliverables/plan.md", []
+
+    def deliver(ref: str | None = None, text: str | None = None) -> None:
+        guided.commit(folder, guided.deliver(read(folder), "server", ref, text), FixedClock())
+        made.append(read(folder).events[-1])
+
+    deliver(text="# Ours\n" + (folder / REF).read_text())
+    deliver()
+    deliver(plan)
+    deliver(plan)
+    say(folder, "server", "proposal_submitted", doc="proposal.md")
+    guided.commit(folder, guided.review("reader", guided.compose.ReviewText("Yes")), FixedClock())
+    deliver(REF)
+    assert [(event.name, event.doc, event.role) for event in made] == [
+        ("deliverable_drafted", REF, "primary"),
+        ("deliverable_drafted", REF, "primary"),
+        ("deliverable_drafted", plan, "supporting"),
+        ("deliverable_revised", plan, "supporting"),
+        ("deliverable_revised", REF, "primary"),
+    ]
+    assert (folder / REF).read_text().startswith("# Ours\n")
+    assert check(folder)[1] == []
+
+
+@pytest.mark.parametrize(
+    ("who", "ref", "text", "code"),
+    [
+        ("reader", None, None, "actor_not_expected"),
+        ("reader", None, "x", "actor_not_expected"),
+        ("reader", "deliverables/plan.md", "x", "document_not_yours"),
+        ("server", "deliverables/none.md", "x", "deliverable_doc_wrong"),
+        ("server", "proposal.md", "x", "deliverable_doc_wrong"),
+        ("server", "../../x.md", "x", "path_outside_folder"),
+        ("nobody", None, "x", "participant_unknown"),
+    ],
+)
+def test_a_deliverable_is_written_by_its_owner_alone(
+    tmp_path: Path, who: str, ref: str | None, text: str | None, code: str
+) -> None:
+    folder = make(tmp_path / "t")
+    supporting.add(folder, "server", "plan.md", "test-plan", clock=FixedClock())
+    before = tree(tmp_path)
+    assert refused(guided.commit, folder, guided.deliver(read(folder), who, ref, text), FixedClock()) == code
+    assert tree(tmp_path) == before
+
+
+def test_a_version_one_folder_has_no_deliverable_to_write(make_folder: MakeFolder) -> None:
+    folder = make_folder()
+    act = guided.deliver(read(folder), "server", None, "x")
+    assert refused(guided.commit, folder, act, FixedClock()) == "event_unknown"
 
 
 @pytest.mark.parametrize("mode", ["internal", "external"])

@@ -60,8 +60,10 @@ def test_headless_from_nowhere(quick_path: Path) -> None:
     lines = done.stdout.splitlines()
     sample = samples()[LIVE]
     assert lines[0] == f"{', '.join(sample['participants'])} decide: {sample['objective']}"
-    assert lines[-1] == "phase: completed"
-    events = [line.split()[3] for line in lines[1:-1]]
+    end = lines.index("phase: completed")
+    assert lines[-1] == "run: success, 10 of 10 pages, 11 steps"
+    assert "reader answers esc-" in lines[-2]
+    events = [line.split()[3] for line in lines[1:end]]
     assert (events[0], events[-1]) == ("initialized", "completed")
     assert events.count("review_submitted") == 2
     assert events.count("decision_accepted") == 3
@@ -83,7 +85,12 @@ def test_without_a_terminal_into_a_folder_of_ones_own(quick_path: Path) -> None:
     )
     assert (done.returncode, done.stderr) == (0, "")
     made = json.loads(done.stdout)
-    assert list(made) == ["phase", "events", "findings"]
+    assert list(made) == ["phase", "events", "plan", "run", "findings"]
+    assert {key: made["run"][key] for key in ("outcome", "done", "total")} == {
+        "outcome": "success",
+        "done": 10,
+        "total": 10,
+    }
     assert (made["phase"], made["findings"]) == ("completed", [])
     assert [event["seq"] for event in made["events"]] == list(range(1, len(made["events"]) + 1))
     snapshot, found = check(folder / LIVE)

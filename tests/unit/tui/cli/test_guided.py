@@ -356,3 +356,23 @@ def test_what_others_added_is_kept(say: Say, at: At) -> None:
     done(say, folder, "review", "--as", "reader", "--position", "x")
     assert json.loads((folder / "events.jsonl").read_text().splitlines()[1])["theirs"] == {"é": [1]}
     assert say("log", "--folder", str(folder), "-o", "json").document["events"][1]["theirs"] == {"é": [1]}
+
+
+def test_a_deliverable_is_written_by_a_verb(say: Say, quick_path: Path) -> None:
+    folder = quick_path / "talk"
+    argv = ["--participant", "server", "--participant", "reader", "--objective", "o", "--completion", GATE]
+    assert say("init", "--folder", str(folder), *argv, "--primary-deliverable-type", "adr").status == 0
+    assert say("next", "--folder", str(folder), "--participant", "server", "-o", "json").document["command"] == (
+        f"collab draft --folder {folder} --as server"
+    )
+    text = (folder / "deliverables/adr.md").read_text() + "\nOurs.\n"
+    event = done(say, folder, "draft", "--as", "server", "--file", text_file(quick_path, text))
+    assert (event["event"], event["doc"], event["role"]) == ("deliverable_drafted", "deliverables/adr.md", "primary")
+    assert (folder / "deliverables/adr.md").read_text() == text
+    assert (
+        say("deliverable", "add", "p.md", "--type", "test-plan", "--folder", str(folder), "--as", "server").status == 0
+    )
+    event = done(say, folder, "draft", "--as", "server", "--doc", "deliverables/p.md", "--summary", "Begun")
+    assert (event["doc"], event["role"], event["summary"]) == ("deliverables/p.md", "supporting", "Begun")
+    assert refused(say, folder, "draft", "--as", "reader").codes == ["actor_not_expected"]
+    assert refused(say, folder, "draft", "--as", "server", "--doc", "p.md").codes == ["deliverable_doc_wrong"]

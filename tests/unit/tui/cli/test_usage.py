@@ -52,9 +52,10 @@ WRITING = (
 
 
 def test_the_table_is_whole() -> None:
-    elsewhere = {"init", "new-round", "list", "inbox", "demo", "completion", "deliverable", "skill", "freeze"}
+    elsewhere = {"init", "new-round", "list", "inbox", "demo", "completion", "deliverable", "skill", "freeze", "draft"}
     governance = {"triage", "envelope", "status", "goal", "members"}
-    assert {*FOLDER_VERBS, *elsewhere, *governance} == set(MODULES)
+    plans, workflows = {"ledger", "addons"}, {"workflow", "signal", "escalation", "proposal"}
+    assert {*FOLDER_VERBS, *elsewhere, *governance, *plans, *workflows} == set(MODULES)
 
 
 def runs(say: Say, said: Said) -> None:
@@ -189,12 +190,16 @@ def test_wrong_usage_is_a_finding(say: Say, quick_path: Path, verb: str, argv: t
         return
     text = say(verb, *argv)
     assert text.status == 2
-    assert text.err.startswith("error: ")
+    # The ledger has the form of its own specification.
+    assert text.err.startswith("ERROR: " if verb == "ledger" else "error: ")
     assert text.commands == [["collab", verb, "--help"]]
     assert "usage:" not in text.err
     if "-o" not in argv:
         made = say(verb, *argv, "-o", "json") if argv != ("--folder",) else say(verb, "-o", "json", *argv)
-        assert (made.status, made.codes, set(made.document)) == (2, ["usage_wrong"], {"findings"})
+        if verb == "ledger":
+            assert (made.status, made.document["exit"], made.document["finding"]["code"]) == (2, 2, "usage_wrong")
+        else:
+            assert (made.status, made.codes, set(made.document)) == (2, ["usage_wrong"], {"findings"})
 
 
 @pytest.mark.parametrize("folder", ["", " ", "\t\n", "~nobody-of-that-name/x", "x\0y"])
