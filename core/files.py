@@ -373,26 +373,21 @@ class Root:
         except OSError as exc:
             raise Refused(self.explain(exc, target)) from exc
 
-    def remove_folder(self, name: str) -> None:
-        """Remove a folder and all in it, links as links; nothing happens when it is gone already. Raises Refused."""
+    def remove_tree(self, name: str) -> None:
+        """Remove a folder and all in it, links as links, or a file; nothing happens when it is gone. Raises Refused."""
         try:
             with self._parent(name) as (parent, leaf):
-                fd = os.open(leaf, os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC, dir_fd=parent)
-                try:
-                    inner = [
-                        (entry, stat.S_ISDIR(os.stat(entry, dir_fd=fd, follow_symlinks=False).st_mode))
-                        for entry in sorted(os.listdir(fd))
-                    ]
-                finally:
-                    os.close(fd)
-                for entry, folder in inner:
-                    (self.remove_folder if folder else self.remove)(f"{name}/{entry}")
+                if not stat.S_ISDIR(os.stat(leaf, dir_fd=parent, follow_symlinks=False).st_mode):
+                    return self.remove(name)
+                for entry in self.names(name):
+                    self.remove_tree(f"{name}/{entry}")
                 _act("rmdir", name)
                 os.rmdir(leaf, dir_fd=parent)
         except FileNotFoundError:
             pass
         except OSError as exc:
             raise Refused(self.explain(exc, name)) from exc
+        return None
 
     def remove(self, name: str) -> None:
         """Remove a file; nothing happens when it is gone already. Raises Refused."""

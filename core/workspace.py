@@ -31,6 +31,14 @@ STORES = {"triage": "triage/observations.jsonl", "receipts": "receipts"}
 """Kind of a place to what a folder of that kind holds: failure codes that were met, receipts."""
 
 
+PLAN = frozenset({"contract.json", "journal.ndjson"})
+"""The files that make a folder a plan; one in `.dwp/plans` needs none of them."""
+
+
+WORKFLOW = frozenset({"workflows", "ambient"})
+"""The folders that make their parent a workflow root; nothing else is looked for in them."""
+
+
 @dataclass(frozen=True, slots=True)
 class Place:
     """Something that the console can open: `kind` says which system it belongs to.
@@ -56,6 +64,12 @@ def discover(roots: Iterable[Path], depth: int = DEPTH) -> list[Place]:
     return [found[key] for key in sorted(found)]
 
 
+def is_workflow(folder: Path) -> bool:
+    """Whether a folder is a workflow root and no collaboration: it holds `workflows/` and `ambient/`."""
+    acp = os.path.lexists(folder / PROTOCOL) or os.path.lexists(folder / LOG)
+    return not acp and all(os.path.isdir(folder / name) for name in WORKFLOW)
+
+
 def store_root(root: Path) -> Path:
     """Where what happens in a folder leaves its receipts and failure codes (docs/design.md §4)."""
     from core.governance.boundary import root_for
@@ -79,8 +93,14 @@ def _walk(folder: Path, depth: int) -> Iterator[Place]:
     if PROTOCOL in names or LOG in names:
         yield Place("acp", folder)
         return
+    if names >= PLAN or folder.parent.parts[-2:] == (".dwp", "plans"):
+        yield Place("plan", folder)
+        return
     stores = {place.kind for place in _stores(folder)} if names & STORES.keys() else set()
     yield from (Place(kind, folder) for kind in stores)
+    if names >= WORKFLOW and all(entry.is_dir(follow_symlinks=False) for entry in entries if entry.name in WORKFLOW):
+        yield Place("workflow", folder)
+        stores |= WORKFLOW
     if depth <= 0:
         return
     for entry in entries:

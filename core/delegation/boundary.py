@@ -57,6 +57,11 @@ def receipt_id(contract_id: str, seq: int) -> str:
     return f"del-{contract_id[:12]}-{seq}"
 
 
+def failure_reason(event: Mapping[str, Any]) -> str:
+    """Why a delegation failed, as its collection says; a sentence of its own when it says nothing."""
+    return text_of(event, "note") or f"the delegation ended as failed and nobody said why: {event['delegation_id']}"
+
+
 def boundaries(chain: Chain, events: Iterable[Mapping[str, Any]]) -> list[Boundary]:
     """All boundaries of a plan, in order.
 
@@ -121,7 +126,7 @@ class _Walk:
                 state,
                 digests={key: event[key] for key in ("prompt_digest", "result_digest") if key in event},
                 parents=parents,
-                reason=(text_of(event, "note") or f"delegation {name} failed") if state == "failed" else None,
+                reason=failure_reason(event) if state == "failed" else None,
             )
         )
 

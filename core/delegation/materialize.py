@@ -47,7 +47,7 @@ def materialize(place: Place, world: World, asked: Beginning, hold: Hold = PLAIN
         cause = f"--authority must say who approves, in 1 to {AUTHORITY_CAP} letters"
         raise halt("authority_missing", cause, "--authority")
     if asked.note is not None and len(asked.note) > NOTE_CAP:
-        raise halt("event_invalid", f"--note has more than {NOTE_CAP} characters", "--note")
+        raise halt("event_invalid", f"--note is longer than a note may be: {NOTE_CAP} characters", "--note")
     if contract.plan != place.name:
         cause = f"contract.plan is {contract.plan}, but the folder is called {place.name}"
         raise halt("contract_invalid", cause, "--contract")
@@ -147,5 +147,5 @@ def _existing(root: Root, name: str) -> Mapping[str, Any] | None:
     except ValueError:
         value = None
     if not isinstance(value, dict):
-        raise halt("contract_exists", f"{name} is there and cannot be read as a JSON object", name)
+        raise halt("contract_exists", f"{name} stands where a contract or manifest should be, and is none", name)
     return value

@@ -198,7 +198,7 @@ def launch_draft(launch: Launch, facts: Facts) -> Draft:
     body.update(task=launch.task, delegation_id=launch.id, state="launched")
     note = launch.payload.get("note")
     if note is not None and not isinstance(note, str):
-        raise NotAllowed("event_invalid", "event.note must be a text")
+        raise NotAllowed("event_invalid", "event.note of a delegation is no text")
     if read_only(launch.payload):
         mark = f"{READ_ONLY_MARK}{facts.tree()}"
         note = (f"{mark} | {note}" if note else mark)[:NOTE_CAP]

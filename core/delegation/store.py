@@ -259,8 +259,8 @@ def new_id(world: World) -> str:
     return f"d{world.clock.now():%Y%m%dT%H%M%S}{world.token()}"
 
 
-class _Abilities:
-    """Detection happens at most once, before the lock where the decision gets that far (§6)."""
+class Abilities:
+    """What a host and its addons can do. Detection happens at most once, before the lock if it comes to that (§6)."""
 
     def __init__(self, place: Place, world: World, caps: Mapping[str, bool]) -> None:
         self._place, self._world, self._caps = place, world, caps
@@ -280,7 +280,8 @@ class _Abilities:
         return self._known[key]
 
 
-def _facts(record: reader.Record, place: Place, world: World, abilities: _Abilities) -> rules.Facts:
+def facts(record: reader.Record, place: Place, world: World, abilities: Abilities) -> rules.Facts:
+    """What a launch is judged by, given a record."""
     git = Git(place.repo, world.environ)
     return rules.Facts(record.chain, record.progress, git.fingerprint, abilities.addon, abilities.sources)
 
@@ -288,27 +289,27 @@ def _facts(record: reader.Record, place: Place, world: World, abilities: _Abilit
 def launch(place: Place, world: World, asked: Delegating, hold: Hold = PLAIN) -> Outcome:
     """Record that a delegate is launched, or the first condition that forbids it (§7). Nothing is started here."""
     request = rules.Launch(asked.task, asked.payload, asked.actor, new_id(world))
-    abilities = _Abilities(place, world, asked.caps)
+    abilities = Abilities(place, world, asked.caps)
     _foresee(request, place, world, abilities)
     with writing(place, world, hold) as writer:
-        facts = _facts(writer.record, place, world, abilities)
-        for check in rules.launch_checks(request, facts):
+        found = facts(writer.record, place, world, abilities)
+        for check in rules.launch_checks(request, found):
             if check.check == "well-formed":
                 break
             if not check.met:
                 made = _refused(writer, asked, check.cause or "", [], "--dry-run")
                 return replace(made, warnings=abilities.warnings)
-        event = writer.commit(rules.launch_draft(request, facts))[0]
+        event = writer.commit(rules.launch_draft(request, found))[0]
         return replace(_recorded(writer, event), warnings=abilities.warnings)
 
 
-def _foresee(request: rules.Launch, place: Place, world: World, abilities: _Abilities) -> None:
+def _foresee(request: rules.Launch, place: Place, world: World, abilities: Abilities) -> None:
     """Go as far as the detection without the lock, so that it does not happen under it."""
     try:
-        facts = _facts(reader.read(place), place, world, abilities)
+        found = facts(reader.read(place), place, world, abilities)
     except Refused:
         return
-    for check in rules.launch_checks(request, facts):
+    for check in rules.launch_checks(request, found):
         if check.check == "ability" or not check.met:
             return
 
@@ -360,16 +361,19 @@ class DryRun:
         return ERROR if unmet == ["well-formed"] else NOT_DELEGATED
 
 
-def dry_run(place: Place, world: World, asked: Delegating) -> DryRun:
-    """Judge a launch without writing or locking anything (§7). Raises Halt."""
+def dry_run(place: Place, world: World, asked: Delegating, abilities: Abilities | None = None) -> DryRun:
+    """Judge a launch without writing or locking anything (§7). Raises Halt.
+
+    With `abilities` that were detected before nothing is detected again.
+    """
     try:
         record = reader.read(place)
     except Refused as exc:
         raise Halt(ERROR, exc.findings[0]) from None
     refuse_damage(record)
     request = rules.Launch(asked.task, asked.payload, asked.actor, new_id(world))
-    facts = _facts(record, place, world, _Abilities(place, world, asked.caps))
-    return DryRun(tuple(rules.launch_checks(request, facts)))
+    found = facts(record, place, world, abilities or Abilities(place, world, asked.caps))
+    return DryRun(tuple(rules.launch_checks(request, found)))
 
 
 def observe(place: Place, task: str | None = None) -> tuple[list[dict[str, Any]], reader.Record]:

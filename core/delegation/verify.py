@@ -39,10 +39,15 @@ class Report:
         severity: Severity = "warning" if rule in WARNINGS else "error"
         self.findings.append((rule, Finding(code_of(rule), severity, cause, None, where)))
 
+    def take(self, rule: str, finding: Finding) -> None:
+        """A finding of another system about this plan."""
+        self.rules.setdefault(rule, []).append(finding.where or "")
+        self.findings.append((rule, finding))
+
     @property
     def exit(self) -> int:
         """0 valid, 1 warnings only, 2 errors."""
-        if any(rule not in WARNINGS for rule in self.rules):
+        if any(finding.severity == "error" for _, finding in self.findings):
             return 2
         return 1 if self.rules else 0
 
@@ -71,13 +76,18 @@ def verify(place: Place) -> Report:
     _Walk(place, record.chain, report).over(record.entries)
     live = record.chain.live
     if live.id not in record.progress.approvals:
-        report.add("not-approved", live.name, f"no approval cites the live contract {live.id[:12]}", live.name)
+        report.add("not-approved", live.name, f"nobody approved the live contract {live.id[:12]}", live.name)
     for known in record.progress.delegations.values():
         latest = known.sound_latest
         task = str(latest["task"]) if latest is not None and latest["state"] == "launched" else None
         if task in live.tasks and status(record.progress, live, task or "") == "completed":
             seq = seq_of(known.latest) or 0
-            report.add("delegation-open-done", seq, f"{known.id} is open, but {task} is completed", JOURNAL)
+            report.add(
+                "delegation-open-done",
+                seq,
+                f"{known.id} is still open, although its task is completed: {task}",
+                JOURNAL,
+            )
     return report
 
 
@@ -135,7 +145,12 @@ class _Walk:
         place = f"{entry.file}, line {entry.line}"
         if seq is not None:
             if seq <= self._seq:
-                add("seq-order", spot, f"{place}: seq {seq} follows {self._seq}", entry.file)
+                add(
+                    "seq-order",
+                    spot,
+                    f"{place}: seq {seq} stands where a later one was due, after {self._seq}",
+                    entry.file,
+                )
             self._seq = max(self._seq, seq)
         judge = self._chain.judge(event.get("contract_id"))
         problem = form_problem(event, self._chain.live.generation) or _belongs(event, judge)
@@ -155,7 +170,7 @@ class _Walk:
     def _well_formed(self, event: Mapping[str, Any], spot: Spot, place: str) -> None:
         pointer = event.get("evidence_path")
         if event.get("trust") in ("observed", "imported") and places.evidence(self._place, str(pointer)) is None:
-            self._report.add("evidence-missing", spot, f"{place}: {pointer} is gone", str(pointer))
+            self._report.add("evidence-missing", spot, f"{place}: the evidence is gone: {pointer}", str(pointer))
         if event["type"] == "delegation":
             self._delegation(event, spot)
 
@@ -180,9 +195,11 @@ class _Walk:
         path = event["result_path"]
         now = places.hash_result(self._place, path)
         if now is None:
-            self._report.add("result-missing", spot, f"{event['delegation_id']}: {path} is gone", path)
+            self._report.add("result-missing", spot, f"{event['delegation_id']}: the result is gone: {path}", path)
         elif now != event["result_digest"]:
-            self._report.add("result-changed", spot, f"{event['delegation_id']}: {path} is not what it was", path)
+            self._report.add(
+                "result-changed", spot, f"{event['delegation_id']}: {path} is not the result that was collected", path
+            )
 
 
 _ORDER: Final = {

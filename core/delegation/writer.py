@@ -6,6 +6,7 @@ import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
+from datetime import datetime
 from typing import Any, Final
 
 from core.clock import Clock, stamp
@@ -85,19 +86,7 @@ class Writer:
         return self.record.head_seq + 1
 
     def event(self, draft: Draft, seq: int) -> dict[str, Any]:
-        """A draft with its envelope; fields of the envelope in the draft lose (§5)."""
-        contract = self.contract
-        made = {
-            **draft.body,
-            "schema": EVENT_URLS[contract.generation],
-            "type": draft.type,
-            "seq": seq,
-            "ts": stamp(self.world.clock.now()),
-            "plan": contract.plan,
-            "contract_id": contract.id,
-            "actor": dict(draft.actor),
-        }
-        return made if draft.note is None else {**made, "note": draft.note}
+        return envelope(self.contract, draft, seq, self.world.clock.now())
 
     def checked(self, draft: Draft, seq: int, adapter: bool = False) -> dict[str, Any]:
         """The event of a draft. Raises Halt (1) naming the field that is wrong."""
@@ -161,6 +150,21 @@ class Writer:
             # The newline and the record of it in one write: neither is there without the other.
             self._append(b"\n" + _line(event), [event])
             self.record.unframed = False
+
+
+def envelope(contract: Revision, draft: Draft, seq: int, now: datetime) -> dict[str, Any]:
+    """A draft with its envelope; fields of the envelope in the draft lose (§5)."""
+    made = {
+        **draft.body,
+        "schema": EVENT_URLS[contract.generation],
+        "type": draft.type,
+        "seq": seq,
+        "ts": stamp(now),
+        "plan": contract.plan,
+        "contract_id": contract.id,
+        "actor": dict(draft.actor),
+    }
+    return made if draft.note is None else {**made, "note": draft.note}
 
 
 def _line(event: Mapping[str, Any]) -> bytes:

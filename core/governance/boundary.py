@@ -147,7 +147,7 @@ def workflow(
     run_id: str,
     number: int,
     entry: str | None,
-    decision: str | None,
+    decision: Mapping[str, Any] | str | None,
     outcome: str | None,
     *,
     emitted_at: str,
