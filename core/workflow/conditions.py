@@ -115,7 +115,7 @@ def read_rules(text: str) -> RulesFile:
             for node in listed.items:
                 rule = _rule(node, findings)
                 if rule is not None and any(known.id == rule.id for known in made):
-                    findings.error("E_VALUE", (node.line, node.column), f"the rule {rule.id!r} is there twice")
+                    findings.error("E_VALUE", (node.line, node.column), f"two rules are called {rule.id!r}")
                 elif rule is not None:
                     made.append(rule)
         elif top.require("rules"):

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import fcntl
 import os
 import signal
 import threading
@@ -13,16 +12,17 @@ from typing import Any
 
 from core.clock import SYSTEM, Clock
 from core.files import Root
-from core.finding import Finding, Refused, error
+from core.finding import Finding, Refused
+from core.governance.workflow_boundary import Leaver
 from core.watch import Watcher
 from core.workflow import desktop, times
 from core.workflow.engine import Engine
 from core.workflow.layout import AGENTS, AMBIENT, RUNS, SCRATCH, WORKFLOWS, require_root
 from core.workflow.rules import Decided
+from core.workflow.serving import running, serve
 from core.workflow.transports import CommandTransport, NoCommands
 from core.workflow.triggers import IDENTITY
 
-SINGLE = "ambient/.daemon.lock"
 WAKE = "ambient/.wake"
 LEFT_RUNNING = 0.2
 """Seconds between two looks at what an ended daemon left running."""
@@ -32,27 +32,13 @@ QUIET = frozenset(
 Report = Callable[[Iterable[Finding]], None]
 
 
-def running(root: Root) -> bool:
-    """Whether a daemon of this root is at work."""
-    if root.signature(SINGLE) is None:
-        return False
-    fd = root.open_lock(SINGLE)
-    try:
-        fcntl.flock(fd, fcntl.LOCK_EX | fcntl.LOCK_NB)
-    except OSError:
-        return True
-    finally:
-        os.close(fd)
-    return False
-
-
 def one_tick(path: Path, clock: Clock = SYSTEM) -> tuple[Decided, list[Finding]]:
     """One tick by a process that starts no others; what is wrong around it. Raises Refused."""
     with Root(path, SCRATCH) as root:
         transport = NoCommands(root, lambda: running(root))
-        with Engine(path, clock=clock, transport=transport) as engine:
+        with Engine(path, clock=clock, transport=transport, leave=Leaver(path).leave) as engine:
             made = engine.tick()
-            return made, [*engine.findings(), *transport.problems]
+            return made, [*engine.findings(), *transport.problems, *engine.left]
 
 
 class Daemon:
@@ -65,19 +51,14 @@ class Daemon:
         self._root = Root(path, SCRATCH)
         try:
             require_root(self._root)
-            self._single = self._root.open_lock(SINGLE)
+            self._single = serve(self._root)
         except (OSError, Refused):
             self._root.close()
             raise
-        try:
-            fcntl.flock(self._single, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except OSError:
-            self._close_files()
-            cause = f"a daemon of {path} is running already"
-            raise Refused(error("E_DAEMON_RUNNING", cause, None, SINGLE)) from None
         self._wake_fd, self._guard = self._root.open_lock(WAKE), threading.Lock()
         self.transport = CommandTransport(self._root, allow_commands, clock, self.wake)
-        self.engine = Engine(path, clock=clock, transport=self.transport, deliver=_deliver)
+        leave = Leaver(path).leave
+        self.engine = Engine(path, clock=clock, transport=self.transport, deliver=_deliver, leave=leave)
         self._timer: threading.Timer | None = None
         self._said: tuple[Finding, ...] = ()
 
@@ -149,7 +130,7 @@ class Daemon:
         try:
             left = self.transport.adopt()
             self.engine.tick(flush=False)
-            found += [*self.engine.findings(), *self.transport.problems]
+            found += [*self.engine.findings(), *self.transport.problems, *self.engine.left]
             self._set_timer(LEFT_RUNNING if left else self._interval)
         except Refused as exc:
             found += exc.findings

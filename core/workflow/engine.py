@@ -10,13 +10,14 @@ from typing import Any, Protocol
 from core import journal
 from core.clock import SYSTEM, Clock
 from core.files import Root
-from core.finding import Finding, Refused
+from core.finding import Finding, Refused, error
 from core.lock import PATIENCE
 from core.workflow import rules, timers, times
 from core.workflow.acts import AbortRun, StartRun
 from core.workflow.answers import Answer, Outcome, Settlement
+from core.workflow.boundaries import CROSSINGS, Trail
 from core.workflow.layout import OUTBOX, SCRATCH, SIGNALS, record_file, require_root
-from core.workflow.model import ENGINE
+from core.workflow.model import ENGINE, Entry
 from core.workflow.record import RecordText
 from core.workflow.rules import Decided, Tick
 from core.workflow.signals_in import Chance
@@ -28,6 +29,7 @@ from core.workflow.turn import Commands, Facts, Turn
 
 RECORD_EVERY = 2_000
 Probe = Callable[[str], None]
+Leave = Callable[[Sequence[Trail]], Sequence[Finding]]
 Deliver = Callable[[Mapping[str, Any]], None]
 
 
@@ -37,6 +39,10 @@ def _no_probe(_: str) -> None:
 
 def _no_delivery(_: Mapping[str, Any]) -> None:
     return
+
+
+def _no_receipts(_: Sequence[Trail]) -> Sequence[Finding]:
+    return ()
 
 
 class Transport(Protocol):
@@ -88,12 +94,13 @@ class Engine:
         profiles: ProfileSource | None = None,
         transport: Transport | None = None,
         deliver: Deliver = _no_delivery,
+        leave: Leave = _no_receipts,
         probe: Probe = _no_probe,
         stems: bool = True,
         triggers: bool = True,
         patience: float = PATIENCE,
     ) -> None:
-        """`triggers`: whether workflows may start by themselves (§11).
+        """`triggers`: whether workflows may start by themselves (§11). `leave` writes the receipts of runs.
 
         `probe` is called at `before_commit`, `before_dispatch`, `after_dispatch` of each tick: a test may die there.
 
@@ -109,7 +116,9 @@ class Engine:
         self.profiles = profiles or RootProfiles(self.root)
         self.specs = Specs(self.root, lambda name: self.profiles(name) is not None, stems)
         self.transport: Transport = transport or FileTransport()
-        self._deliver = deliver
+        self._deliver, self._leave = deliver, leave
+        self.left: tuple[Finding, ...] = ()
+        """What could not be done about receipts after the last act or tick; warnings."""
         self.probe = probe
         self.surroundings = Surroundings(self.root) if triggers else None
         self.store = Store(self.root)
@@ -178,6 +187,13 @@ class Engine:
             self._dispatch()
             self.probe("after_dispatch")
             self._project(flush)
+        return self._crossed(made)
+
+    def _crossed(self, made: Decided) -> Decided:
+        """Receipts of the boundaries among these events; outside the lock, as nothing depends on them."""
+        names = dict.fromkeys(event.stream for event in made.events if event.name in CROSSINGS)
+        trails = [self.store.trails[name] for name in names if name in self.store.trails]
+        self.left = tuple(self._leave(trails)) if trails else ()
         return made
 
     def _receive(self) -> None:
@@ -260,18 +276,34 @@ class Engine:
         grant: bool = False,
         parent: str | None = None,
         by: str = "operator",
+        shown: str | None = None,
     ) -> Decided:
-        """Start a run, or note why not. The next tick begins it."""
+        """Start a run, or note why not. The next tick begins it.
+
+        `shown`: the spec's hash in a preview. Raises Refused (`preview_outdated`) when the file says another one now.
+        """
         with self.store.locked(self.patience):
             command = StartRun(workflow, self.specs.find(workflow), self.profiles, mode, grant, parent, by)
+            if shown is not None and (command.loaded is None or command.loaded.hash != shown):
+                cause = f"the file of {workflow} is no longer as the preview showed it"
+                raise Refused(error("preview_outdated", cause, None, workflow))
             return self._commit(command)
 
     def abort(self, run: str, by: str = "operator", note: str | None = None) -> Outcome:
         return self._act(AbortRun(run, by, note))
 
-    def answer(self, answer: Answer) -> Outcome:
-        """Decide, defer or acknowledge an entry; first wins, whatever the channel."""
-        return self._act(answer)
+    def answer(self, answer: Answer, shown: Entry | None = None) -> Outcome:
+        """Decide, defer or acknowledge an entry; first wins, whatever the channel.
+
+        `shown`: the entry as a preview showed it. Raises Refused (`preview_outdated`) when it is open and another one.
+        """
+        with self.store.locked(self.patience):
+            entry = self.world.entry(answer.entry)
+            if shown is not None and entry is not None and entry.state == "open" and entry != shown:
+                cause = f"{entry.id} is no longer as the preview showed it"
+                raise Refused(error("preview_outdated", cause, None, entry.id))
+            made = self._commit(answer)
+        return self._crossed(made).outcome
 
     def settle(self, settlement: Settlement) -> Outcome:
         """Approve or reject a proposal, or revoke a rule."""
@@ -279,4 +311,5 @@ class Engine:
 
     def _act(self, command: rules.Command) -> Outcome:
         with self.store.locked(self.patience):
-            return self._commit(command).outcome
+            made = self._commit(command)
+        return self._crossed(made).outcome

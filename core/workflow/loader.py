@@ -151,7 +151,7 @@ def _items(fields: Fields) -> list[Scalar]:
         return []
     listed = fields.mapping.get("items")
     if isinstance(listed, Sequence) and not listed.items:
-        fields.findings.warning("W_ITEMS_EMPTY", (listed.line, listed.column), "there is nothing to do")
+        fields.findings.warning("W_ITEMS_EMPTY", (listed.line, listed.column), "the list of items is empty")
     for item in found:
         if item.text == "...":
             cause = "'...' stands for items that are not written out"
@@ -252,14 +252,14 @@ def _chain(tree: Tree, top: Fields, name: str, known: Known | None) -> dict[str,
         top.wrong_type("chain", "a list of steps")
         return None
     if not listed.items:
-        top.findings.warning("W_ITEMS_EMPTY", (listed.line, listed.column), "there is nothing to do")
+        top.findings.warning("W_ITEMS_EMPTY", (listed.line, listed.column), "the list of items is empty")
     steps = [_step_fields(item, top.findings) for item in listed.items]
     labels: dict[int, int] = {}
     for index, fields in enumerate(steps):
         label = _label(fields)
         if fields is not None and label is not None:
             if label in labels:
-                top.findings.error("E_STEP", fields.value_place("step"), f"step {label} is there twice")
+                top.findings.error("E_STEP", fields.value_place("step"), f"two steps are called {label}")
             labels.setdefault(label, index)
     works, ended = [], False
     for index, fields in enumerate(steps):

@@ -55,7 +55,7 @@ def signal(
         try:
             line = journal.encode(made)
         except (ValueError, TypeError, RecursionError) as exc:
-            raise Refused(error("E_PACKET", f"the packet cannot be written: {exc}", None, "--json")) from None
+            raise Refused(error("E_PACKET", f"the packet is no JSON that can be kept: {exc}", None, "--json")) from None
         if len(line) > PACKET_CAP or journal.too_deep(line):
             raise Refused(error("E_PACKET", f"a packet has at most {PACKET_CAP} bytes and 200 levels", None, "--json"))
         if _has(known, made["id"]):

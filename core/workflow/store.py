@@ -16,6 +16,7 @@ from core.files import Root, sha256
 from core.finding import Finding, Refused, error
 from core.journal import Follower
 from core.lock import PATIENCE, folder_lock
+from core.workflow.boundaries import Trail
 from core.workflow.evolve import evolve
 from core.workflow.layout import LOCK, NOTIFICATIONS, OUTBOX, PENDING, RUNS, SIGNALS, log_file, record_file
 from core.workflow.signals import Packet
@@ -34,6 +35,7 @@ class Store:
         self.problems: dict[str, Finding] = {}
         self.appended = 0
         self.intents: dict[str, tuple[str, Mapping[str, Any]]] = {}
+        self.trails: dict[str, Trail] = {}
         self.unread: list[Packet | tuple[str, str | None]] = []
         self._followers: dict[str, Follower] = {}
         self._sent: set[str] = set()
@@ -89,7 +91,7 @@ class Store:
         self._take_packets()
 
     def _forget(self) -> None:
-        self.world, self.intents, self.unread = World(), {}, []
+        self.world, self.intents, self.trails, self.unread = World(), {}, {}, []
         self.problems.clear()
         self._followers.clear()
         self._sent.clear()
@@ -211,7 +213,9 @@ class Store:
                 self.unread.append((fallback, sender if isinstance(sender, str) else None))
 
     def _intend(self, event: Event) -> None:
-        """Packets and notices that an event carries; they are dispatched once, by id."""
+        """Packets and notices that an event carries, dispatched once, by id; and what it is for the run's receipts."""
+        if event.stream not in (ENGINE_STREAM, LEARNING_STREAM):
+            self.trails.setdefault(event.stream, Trail(event.stream)).add(event.record)
         sends, notices = event.record.get("sends"), event.record.get("notices") or ()
         if sends is not None:
             self._want(OUTBOX, sends)

@@ -1,13 +1,20 @@
-"""How a run came about: its timeline, and its spec with the current route marked (docs/specs/console.md §2)."""
+"""How a run came about: its log, event by event; its spec with the current route marked (docs/specs/console.md §2)."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from itertools import pairwise
 from typing import Any
 
+from core.workflow import templates
+from core.workflow.evolve import evolve
+from core.workflow.filling import variables
 from core.workflow.model import Route, Spec, Verdict
-from core.workflow.state import Run
+from core.workflow.state import Event, Run, Step, World
+
+_EVERY = 256
+"""Events between two worlds that are kept, so that stepping costs the same at the end of a long log."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,7 +40,7 @@ _TONES = {
 }
 
 
-def timeline(events: list[dict[str, Any]], spec: Spec) -> list[Moment]:
+def timeline(events: Iterable[Mapping[str, Any]], spec: Spec) -> list[Moment]:
     """A run's events in words, for a timeline and for stepping through."""
     made = []
     for event in events:
@@ -47,6 +54,11 @@ def timeline(events: list[dict[str, Any]], spec: Spec) -> list[Moment]:
             tone = {"success": "done", "escalated": "waits", "blocked": "waits"}.get(event["result"], "failed")
         made.append(Moment(event["seq"], event["at"], tone, _words(name, event), item, event))
     return made
+
+
+def event_words(event: Mapping[str, Any]) -> str:
+    """One event of any log, in words."""
+    return _words(event["event"], event)
 
 
 def _words(name: str, event: Mapping[str, Any]) -> str:
@@ -129,3 +141,77 @@ def spec_lines(spec: Spec, run: Run | None = None) -> list[SpecLine]:
             mine = last is not None and last.result == verdict and (last.place == number or not chain)
             made.append(SpecLine(f"    {verdict}: {route_text(work.route(verdict))}", taken=mine))
     return made
+
+
+class History:
+    """A run's log as far as it was read, and the run as it was after any of its events."""
+
+    def __init__(self, run_id: str) -> None:
+        self.run_id = run_id
+        self.events: list[Mapping[str, Any]] = []
+        self._kept: list[World] = [World()]
+        self._last = World()
+
+    def add(self, events: Iterable[Mapping[str, Any]]) -> None:
+        """More events of the log, in order."""
+        for record in events:
+            self._last = evolve(self._last, Event(self.run_id, record))
+            self.events.append(record)
+            if len(self.events) % _EVERY == 0:
+                self._kept.append(self._last)
+
+    def at(self, index: int) -> Run | None:
+        """The run right after the event at `index`; None before its first."""
+        kept = min((index + 1) // _EVERY, len(self._kept) - 1)
+        world = self._kept[kept]
+        for record in self.events[kept * _EVERY : index + 1]:
+            world = evolve(world, Event(self.run_id, record))
+        return world.runs.get(self.run_id)
+
+
+def result_text(run: Run) -> str | None:
+    """What the completion of a run said, filled from its counts; None while it goes on, or when it says nothing."""
+    said = run.spec.on_complete
+    if run.completed_at is None or said is None or (run.aborted is not None and not said.on_abort):
+        return None
+    result = templates.fill_all(said.payload, variables(run, None)).get("result")
+    return result if isinstance(result, str) else None
+
+
+@dataclass(frozen=True, slots=True)
+class Lane:
+    """Where a step lies on a line of so many cells: from the cell `start`, over `length` of them (at least one)."""
+
+    start: int
+    length: int
+
+
+def lanes(steps: Sequence[Step], width: int, now: int) -> list[Lane]:
+    """Each step as a piece of one line of time; a span in which no step is at work takes one cell at most."""
+    spans = [(step.spawned_at, _ended(step, now)) for step in steps]
+    marks = sorted({moment for span in spans for moment in span})
+    if not marks or width < 1:
+        return []
+    busy, reach = [], -1
+    begins = sorted(spans)
+    at = 0
+    for left, right in pairwise(marks):
+        while at < len(begins) and begins[at][0] <= left:
+            reach = max(reach, begins[at][1])
+            at += 1
+        busy.append(right - left if reach > left else 0)
+    worked = max(1, sum(busy))
+    places, place = {marks[0]: 0.0}, 0.0
+    for (left, right), length in zip(pairwise(marks), busy, strict=True):
+        place += length or min(right - left, worked / width)
+        places[right] = place
+    scale = width / max(place, 1.0)
+    made = []
+    for begin, end in spans:
+        start = min(width - 1, int(places[begin] * scale))
+        made.append(Lane(start, max(1, min(width - start, round(places[end] * scale) - start))))
+    return made
+
+
+def _ended(step: Step, now: int) -> int:
+    return step.spawned_at + step.duration_ms if step.duration_ms is not None else max(now, step.spawned_at)

@@ -196,7 +196,7 @@ class _Composer:
             if not isinstance(key, Scalar):
                 self.problem(key.line, key.column, "a key must be a scalar")
             elif key.text in seen:
-                self.problem(key.line, key.column, f"the key {key.text!r} is there twice")
+                self.problem(key.line, key.column, f"a key stands there twice: {key.text!r}")
             else:
                 seen.add(key.text)
                 pairs.append((key, value))
