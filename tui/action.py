@@ -1,4 +1,4 @@
-"""What an action is, where it belongs, and the actions of the systems beside collaborations."""
+"""What an action is, and where it belongs."""
 
 from __future__ import annotations
 
@@ -10,6 +10,8 @@ from tui.legal import Context, Legal, always
 
 ANYWHERE, INBOX, LIST, FOLDER = "anywhere", "inbox", "collaborations", "collaboration"
 DIFF, STORY = "diff", "story"
+DELEGATIONS = "delegations"
+WORKFLOWS, RUN = "workflows", "run"
 TRIAGE, ECOSYSTEM = "triage", "ecosystem"
 WHERE_WORDS: Mapping[str, str] = {
     ANYWHERE: "everywhere",
@@ -18,6 +20,9 @@ WHERE_WORDS: Mapping[str, str] = {
     FOLDER: "a collaboration",
     DIFF: "a diff",
     STORY: "a story",
+    DELEGATIONS: "delegations",
+    WORKFLOWS: "workflows",
+    RUN: "a run",
     TRIAGE: "triage",
     ECOSYSTEM: "ecosystem",
 }
@@ -51,12 +56,15 @@ class Action:
         folder = shlex.quote(str(context.folder)) if context.folder is not None else "FOLDER"
         me = context.view.me if context.view is not None and context.view.me else context.me
         command = self.verb.replace("{folder}", folder).replace("{me}", shlex.quote(me) if me else "ID")
-        return command.replace("{document}", shlex.quote(context.document or "FILE"))
+        command = command.replace("{document}", shlex.quote(context.document or "FILE"))
+        for place, word in (context.plan.words if context.plan is not None else {}).items():
+            command = command.replace(place, shlex.quote(word))
+        return command.replace("{plan}", "DIR").replace("{task}", "T").replace("{delegation}", "ID")
 
 
 ANY = frozenset({ANYWHERE})
 
 
 def system(number: int, name: str, key: str, label: str, text: str, verb: str | None) -> Action:
-    """The action that opens the screen of one system; a new system needs this line and a mode of the app."""
+    """The action that opens the screen of one system; `name` is its mode in `tui/systems.py`."""
     return Action(name, f"{number},{key}", label, text, ANY, 80 + number, "Go", always, verb)

@@ -1,7 +1,7 @@
 """The one registry of actions (docs/specs/console.md §3): keys, footer, help, palette and README come from here.
 
 An action says when it is legal; an illegal one stays visible, greyed, with its reason. What an action does is the
-method `do_<id>` of the screen that is on, else of the app.
+method `do_<id>` of the screen that is on, else of the app. Each system declares its own in `tui/action_<system>.py`.
 """
 
 from __future__ import annotations
@@ -10,363 +10,23 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 
 from core.acp.model import DELIVERABLE_EVENTS
-from tui.action import (
-    ANY,
-    ANYWHERE,
-    DIFF,
-    FOLDER,
-    INBOX,
-    LISTS,
-    STORY,
-    WHERE_WORDS,
-    Action,
-    system,
-)
-from tui.action_systems import ECOSYSTEM_ACTIONS, TRIAGE_ACTIONS
-from tui.legal import (
-    CONCLUSION,
-    Context,
-    Legal,
-    Reason,
-    always,
-    answers,
-    appends,
-    declares,
-    deliverable,
-    document,
-    freezes,
-    has_story,
-    in_past,
-    log_open,
-    may_edit,
-    opened,
-    participant,
-    readable,
-    selected,
-    several,
-    single,
-    steps,
-    steps_back,
-    waiting,
-)
+from tui.action import ANYWHERE, LISTS, WHERE_WORDS, Action
+from tui.action_acp import ACP_ACTIONS
+from tui.action_console import CONSOLE_ACTIONS
+from tui.action_delegation import DELEGATION_ACTIONS
+from tui.action_ecosystem import ECOSYSTEM_ACTIONS
+from tui.action_triage import TRIAGE_ACTIONS
+from tui.action_workflow import WORKFLOW_ACTIONS
+from tui.legal import Context, Reason
 
 FOOTER = 8
-
-_IN_LISTS = LISTS
-_IN_FOLDER = frozenset({FOLDER})
-_IN_DIFF, _IN_STORY = frozenset({DIFF}), frozenset({STORY})
-_TABS = frozenset({FOLDER, DIFF, STORY})
-
-
-_APPEND = "collab append --folder {folder} --participant {me} --reply-to SEQ --summary TEXT --event"
-
-
-def _act(
-    name: str, key: str, label: str, text: str, order: int, event: str, verb: str, legal: Legal | None = None
-) -> Action:
-    command = verb if " " in verb else f"collab {verb} --folder {{folder}} --as {{me}}"
-    return Action(name, key, label, text, _IN_FOLDER, order, "Act", legal or appends(event), command, event=event)
-
-
-SYSTEMS: tuple[Action, ...] = (
-    system(1, "inbox", "f5", "inbox", "What waits for you, over every folder.", "collab inbox --as {me}"),
-    system(2, "collaborations", "f6", "collaborations", "Every collaboration below the roots.", "collab list"),
-    system(5, "triage", "f9", "triage", "One failure, one code, one next command.", "collab triage list"),
-    system(6, "ecosystem", "f10", "ecosystem", "Receipts and their trust, members, statuses.", "collab members table"),
-)
+PLAN_WORDS = (("{plan}", "DIR"), ("{task}", "T"), ("{delegation}", "ID"))
 
 ACTIONS: tuple[Action, ...] = (
-    *SYSTEMS,
-    Action(
-        "next-waiting",
-        "n,f4",
-        "next waiting",
-        "Open the next item that waits for you.",
-        ANY,
-        60,
-        "Go",
-        waiting,
-        "collab inbox --as {me}",
-    ),
-    Action(
-        "previous-waiting",
-        "N,shift+f4",
-        "previous waiting",
-        "Open the item before it.",
-        ANY,
-        61,
-        "Go",
-        waiting,
-        "collab inbox --as {me}",
-    ),
-    Action("back", "q,escape", "back", "Close this screen and go back.", ANY, 90, "Go", always),
-    Action("who", "w,ctrl+o", "who am I", "Choose which participant you are.", ANY, 70, "Console", always),
-    Action("theme", "T,ctrl+t", "theme", "Choose dark, light or high contrast.", ANY, 95, "Console", always),
-    Action("reread", "ctrl+r", "read again", "Look at every file again now.", ANY, 96, "Console", always),
-    Action("palette", ":,ctrl+p", "commands", "Find an action by its name.", ANY, 97, "Console", always),
-    Action("help", "?,f1", "help", "Every key, and what each does here.", ANY, 99, "Console", always),
-    Action("quit", "ctrl+q", "quit", "Leave the console.", ANY, 98, "Console", always),
-    Action(
-        "open",
-        "enter",
-        "open",
-        "Open the selected row.",
-        _IN_LISTS,
-        1,
-        "Look",
-        selected,
-        "collab show --folder {folder}",
-        own=True,
-    ),
-    Action(
-        "new",
-        "c",
-        "new",
-        "Start a new collaboration.",
-        _IN_LISTS,
-        20,
-        "Act",
-        always,
-        "collab init --folder FOLDER --participant ID --objective TEXT --completion TEXT",
-    ),
-    Action("filter", "/", "filter", "Show only rows that hold a text.", _IN_LISTS, 30, "Look", always),
-    Action(
-        "snooze",
-        "z",
-        "snooze",
-        "Hide this item for a while.",
-        frozenset({INBOX}),
-        10,
-        "Act",
-        single,
-        "collab inbox --snooze ITEM --for 2h",
-    ),
-    Action(
-        "fold",
-        "f",
-        "fold",
-        "Fold items with one cause into a row, or unfold them.",
-        frozenset({INBOX}),
-        25,
-        "Look",
-        selected,
-    ),
-    _act("submit", "p", "submit the proposal", "Submit proposal.md for review.", 2, "proposal_submitted", "submit"),
-    _act("review", "r", "write a review", "Write a structured review.", 2, "review_submitted", "review"),
-    _act("revise", "u", "submit the revision", "Submit the revised proposal.", 2, "proposal_revised", "revise"),
-    _act(
-        "classify",
-        "c",
-        "classify questions",
-        "Give every open question its status.",
-        3,
-        "question_classified",
-        "classify",
-    ),
-    _act("propose", "P", "propose decisions", "Put decisions.md up for acceptance.", 4, "decision_proposed", "propose"),
-    _act("accept", "y", "accept the decisions", "Accept what decisions.md says.", 2, "decision_accepted", "accept"),
-    _act(
-        "ready",
-        "R",
-        "pass readiness",
-        "Tick the gates and pass readiness.",
-        2,
-        "readiness_passed",
-        "ready",
-        appends("readiness_passed", "readiness_not_ticked"),
-    ),
-    _act(
-        "conclude",
-        "C",
-        "conclude",
-        "Write the conclusion and complete.",
-        2,
-        "completed",
-        "complete",
-        appends("completed", "gates_unticked", *CONCLUSION),
-    ),
-    _act(
-        "deliverable",
-        "m",
-        "record the deliverable",
-        "Record that the primary deliverable was drafted or revised.",
-        3,
-        "deliverable_drafted",
-        f"{_APPEND} deliverable_drafted --role primary --doc DOC",
-        deliverable,
-    ),
-    _act(
-        "freeze",
-        "Z",
-        "freeze the deliverable",
-        "Freeze a deliverable for ever: its status and its digest.",
-        2,
-        "deliverable_frozen",
-        "freeze",
-        freezes,
-    ),
-    Action(
-        "declare",
-        "D",
-        "declare a deliverable",
-        "Declare a supporting deliverable and begin its file.",
-        _IN_FOLDER,
-        45,
-        "Act",
-        declares,
-        "collab deliverable add FILE --type TYPE --folder {folder} --as {me}",
-    ),
-    _act("block", "b", "block", "Stop the collaboration and say why.", 40, "blocked", "block"),
-    Action(
-        "append",
-        "a",
-        "append any event",
-        "Choose any event and append it.",
-        _IN_FOLDER,
-        50,
-        "Act",
-        participant,
-        f"{_APPEND} NAME",
-    ),
-    Action(
-        "edit",
-        "e",
-        "edit",
-        "Edit this document in your editor.",
-        _IN_FOLDER,
-        10,
-        "Act",
-        may_edit,
-        "${EDITOR:-vi} {folder}/{document}",
-    ),
-    Action(
-        "validate",
-        "v",
-        "validate",
-        "Every error and warning of this folder.",
-        _IN_FOLDER,
-        30,
-        "Look",
-        opened,
-        "collab validate --folder {folder}",
-    ),
-    Action("find", "/", "find", "Find a text in this document or log.", _IN_FOLDER, 32, "Look", readable),
-    Action(
-        "filter-log",
-        "f",
-        "filter the log",
-        "Show only events that hold a text, a name or a participant.",
-        _IN_FOLDER,
-        33,
-        "Look",
-        log_open,
-    ),
-    Action(
-        "answered", "o", "what it answers", "Go to the event that this one answers.", _IN_FOLDER, 64, "Look", answers
-    ),
-    Action("raw", "x", "as written", "Show the document as written, or rendered.", _IN_FOLDER, 65, "Look", document),
-    Action("next-tab", ">", "next tab", "Show the next tab, or document.", _TABS, 71, "Look", always),
-    Action("previous-tab", "<", "previous tab", "Show the tab before, or document.", _TABS, 72, "Look", always),
-    Action(
-        "diff",
-        "d",
-        "diff",
-        "What changed in the documents.",
-        _IN_FOLDER,
-        12,
-        "Look",
-        steps,
-        "collab diff --folder {folder} --since SEQ",
-    ),
-    Action(
-        "story",
-        "s",
-        "story",
-        "What led to this event or decision.",
-        _IN_FOLDER,
-        16,
-        "Look",
-        has_story,
-        "collab log --folder {folder} --story SEQ",
-    ),
-    Action(
-        "step-back",
-        "comma,[",
-        "step back",
-        "Show the folder as it was an event earlier.",
-        _IN_FOLDER,
-        14,
-        "Step",
-        steps_back,
-        "collab show --folder {folder} --at SEQ",
-    ),
-    Action(
-        "step-on",
-        ".,]",
-        "step on",
-        "Show the folder as it was an event later.",
-        _IN_FOLDER,
-        9,
-        "Step",
-        in_past,
-        "collab show --folder {folder} --at SEQ",
-    ),
-    Action(
-        "now",
-        "0",
-        "now",
-        "Return from the past to now.",
-        _IN_FOLDER,
-        1,
-        "Step",
-        in_past,
-        "collab show --folder {folder}",
-    ),
-    Action(
-        "side",
-        "t",
-        "side by side",
-        "Show old and new side by side, or below each other.",
-        _TABS - _IN_FOLDER,
-        3,
-        "Look",
-        always,
-    ),
-    Action(
-        "since",
-        "f",
-        "since",
-        "Choose the moment that is compared with.",
-        _IN_DIFF,
-        1,
-        "Look",
-        always,
-        "collab diff --folder {folder} --since SEQ",
-    ),
-    Action(
-        "until",
-        "u",
-        "until",
-        "Choose the moment up to which is compared.",
-        _IN_DIFF,
-        2,
-        "Look",
-        always,
-        "collab diff --folder {folder} --since SEQ --until SEQ",
-    ),
-    Action("story-on", "right,.,]", "on", "To the next entry of the story.", _IN_STORY, 1, "Step", several),
-    Action("story-back", "left,comma,[", "back in time", "To the entry before.", _IN_STORY, 2, "Step", several),
-    Action(
-        "then",
-        "o",
-        "as it was then",
-        "Show the folder as it was after this entry.",
-        _IN_STORY,
-        4,
-        "Step",
-        always,
-        "collab show --folder {folder} --at SEQ",
-    ),
+    *CONSOLE_ACTIONS,
+    *ACP_ACTIONS,
+    *DELEGATION_ACTIONS,
+    *WORKFLOW_ACTIONS,
     *TRIAGE_ACTIONS,
     *ECOSYSTEM_ACTIONS,
 )
@@ -491,6 +151,8 @@ def next_id(context: Context) -> str | None:
     """The action that is the next one here, if there is one."""
     if context.view is not None and context.view.next is not None and context.view.next.event is not None:
         return ACT_FOR.get(context.view.next.event)
+    if context.plan is not None:
+        return context.plan.next
     return "open" if context.screen in LISTS else None
 
 
@@ -505,7 +167,13 @@ def key_table_markdown(keys: Keys | None = None) -> str:
             shown = " ".join(f"`{show_key(key)}`" for key in known.of(action))
             where = ", ".join(WHERE_WORDS[name] for name in WHERE_WORDS if name in action.where)
             verb = action.verb or ""
-            for place, word in (("{folder}", "F"), ("{me}", "ID"), ("{document}", "FILE"), ("FOLDER", "F")):
+            for place, word in (
+                ("{folder}", "F"),
+                ("{me}", "ID"),
+                ("{document}", "FILE"),
+                ("FOLDER", "F"),
+                *PLAN_WORDS,
+            ):
                 verb = verb.replace(place, word)
             command = f"`{verb}`" if verb else ""
             lines.append(f"| {shown.replace('|', chr(92) + '|')} | {action.help.rstrip('.')} | {where} | {command} |")

@@ -14,10 +14,10 @@ import traceback
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
+from datetime import timedelta
 from pathlib import Path
 from typing import Any, ClassVar
 
-from textual.app import App
 from textual.binding import BindingType
 from textual.message import Message
 from textual.notifications import SeverityLevel
@@ -38,18 +38,17 @@ from tui.ascii import AsciiSigns
 from tui.desk import FolderView
 from tui.forms.drafts import Drafts
 from tui.legal import Reason
+from tui.navigation import Navigation
 from tui.past import Timelines
 from tui.reading import STALE_AFTER, FolderRead, Listed, Looked, Reading, Said
+from tui.screens.ask import AskScreen
 from tui.screens.choose import Choice, ChooseScreen
 from tui.screens.collaboration import CollaborationScreen
-from tui.screens.collaborations import CollaborationsScreen
-from tui.screens.ecosystem import EcosystemScreen
-from tui.screens.frame import ConsoleScreen, bindings
+from tui.screens.frame import bindings
 from tui.screens.help import HelpScreen
-from tui.screens.inbox import InboxScreen
 from tui.screens.palette import ActionProvider
-from tui.screens.triage import TriageScreen
 from tui.settings import Loaded, Who, config_path, keymap_finding, load, no_colour, state_path
+from tui.systems import SYSTEMS
 from tui.terminal import Transitions, colour_environment, end_with_terminal, kept_title, notice_sequence, title_sequence
 from tui.themes import NAMES, theme_name, themes
 
@@ -60,19 +59,14 @@ GROUPS = ("reading", "watching", "act", "past", "changes", "story", "entry")
 """Groups of threads whose unexpected end is said."""
 
 
-class ConsoleApp(App[int]):
+class ConsoleApp(Navigation):
     """The console over some roots, for one person."""
 
     TITLE = "collab"
     CSS_PATH = ["styles/console.tcss"]
     COMMANDS = {ActionProvider}
     BINDINGS: ClassVar[list[BindingType]] = bindings(ANYWHERE)
-    MODES = {
-        "inbox": InboxScreen,
-        "collaborations": CollaborationsScreen,
-        "triage": TriageScreen,
-        "ecosystem": EcosystemScreen,
-    }
+    MODES = {system.mode: system.screen for system in SYSTEMS}
     DEFAULT_MODE = "inbox"
     NOTIFICATION_TIMEOUT = 6
 
@@ -115,11 +109,12 @@ class ConsoleApp(App[int]):
         self.views: dict[Path, FolderView] = {}
         self.mode = "live"
         self._watch_mode = "polling"
-        self._open: Counter[Path] = Counter()
+        self.followed: Counter[Path] = Counter()
         self._rung = Transitions()
         self._last_look = monotonic()
         self.timelines = Timelines()
-        self.reading = Reading(self.roots, self.who, self.user_state, clock, self.post_message, tick)
+        open_age = timedelta(minutes=self.settings.delegation_minutes)
+        self.reading = Reading(self.roots, self.who, self.user_state, clock, self.post_message, tick, open_age)
         for theme in themes():
             self.register_theme(theme)
         self.theme = theme_name(self.settings.theme if colour else "plain")
@@ -149,7 +144,7 @@ class ConsoleApp(App[int]):
 
     def _hint(self) -> None:
         self.first_time = True
-        for screen in self._console_screens():
+        for screen in self.console_screens():
             screen.listed()
 
     def on_unmount(self) -> None:
@@ -165,13 +160,13 @@ class ConsoleApp(App[int]):
     def _heartbeat(self) -> None:
         stale = self.monotonic() - self._last_look > STALE_AFTER
         self._set_mode("stale" if stale else self._watch_mode)
-        for screen in self._console_screens():
+        for screen in self.console_screens():
             screen.tick()
 
     def _set_mode(self, mode: str) -> None:
         if mode != self.mode:
             self.mode = mode
-            for screen in self._console_screens():
+            for screen in self.console_screens():
                 screen.frame()
 
     # News from the reading thread.
@@ -187,25 +182,22 @@ class ConsoleApp(App[int]):
         self.root_problems, self.stores = message.problems, message.views
         self._count()
         self._ring()
-        for screen in self._console_screens():
+        for screen in self.console_screens():
             screen.listed()
         if first and len(self.items) == 1 and self.items[0].path in self.roots:
             self.run_worker(self.open_folder(self.items[0].path), group="open", exit_on_error=False)
 
     def on_folder_read(self, message: FolderRead) -> None:
         view = message.view
-        if self._open[view.path] <= 0:
+        if self.followed[view.path] <= 0:
             return
         self.views[view.path] = view
-        for screen in self._console_screens():
+        for screen in self.console_screens():
             if isinstance(screen, CollaborationScreen) and screen.path == view.path:
                 screen.show(view)
 
     def on_said(self, message: Said) -> None:
         self.tell(message.finding)
-
-    def _console_screens(self) -> list[ConsoleScreen]:
-        return [screen for screen in self.screen_stack if isinstance(screen, ConsoleScreen)] if self._running else []
 
     def _count(self) -> None:
         """What waits for this person, to decide or to unblock; for somebody unknown nothing does."""
@@ -277,12 +269,6 @@ class ConsoleApp(App[int]):
 
     # Actions.
 
-    @property
-    def base(self) -> ConsoleScreen | None:
-        """The topmost screen of the console, below any form or dialog."""
-        screens = self._console_screens()
-        return screens[-1] if screens else None
-
     async def action_act(self, name: str) -> None:
         """Do an action of the registry, or say why not."""
         action, screen = BY_ID.get(name), self.base
@@ -302,119 +288,12 @@ class ConsoleApp(App[int]):
         if handler is None and action.event is not None and isinstance(screen, CollaborationScreen):
             screen.do_event(action.event)
             return
+        if handler is None and name in self.MODES:
+            await self.go(name)
+            return
         made = handler() if handler is not None else None
         if inspect.isawaitable(made):
             await made
-
-    async def to_base(self) -> bool:
-        """Close forms and dialogs; what was written in them is kept as a draft. False when one does not close now."""
-        while self.screen is not self.base and len(self.screen_stack) > 1:
-            top = self.screen
-            leave = getattr(top, "action_back", None)
-            if leave is not None:
-                # A form keeps its draft on the way out, and a preview that is writing stays.
-                leave()
-            else:
-                await top.dismiss(None)
-            if self.screen is top:
-                return False
-        return True
-
-    async def do_inbox(self) -> None:
-        await self._go("inbox")
-
-    async def do_collaborations(self) -> None:
-        await self._go("collaborations")
-
-    async def do_triage(self) -> None:
-        await self._go("triage")
-
-    async def do_ecosystem(self) -> None:
-        await self._go("ecosystem")
-
-    async def _go(self, mode: str) -> None:
-        """Another system's screen; on it already: back to its list."""
-        if not await self.to_base():
-            return
-        if self.current_mode == mode:
-            while len(self.screen_stack) > 1:
-                await self.pop_screen()
-        else:
-            await self.switch_mode(mode)
-
-    async def do_next_waiting(self) -> None:
-        await self._step_waiting(1)
-
-    async def do_previous_waiting(self) -> None:
-        await self._step_waiting(-1)
-
-    async def _step_waiting(self, by: int) -> None:
-        items = self.waiting_items
-        at = next((number for number, item in enumerate(items) if self._is_open(item)), None)
-        start = at if at is not None else -1 if by > 0 else len(items)
-        following = (start + by) % len(items)
-        if following == at:
-            self.notify("nothing else waits for you")
-        await self.open_item(items[following])
-
-    def _is_open(self, item: InboxItem) -> bool:
-        """Whether the topmost screen shows this item."""
-        screen = self.base
-        if isinstance(screen, TriageScreen):
-            found = screen.subject()
-            return found is not None and (found[0].root, found[1].code) == (item.path, item.title)
-        return item.kind == "acp" and isinstance(screen, CollaborationScreen) and screen.path == item.path
-
-    async def open_item(self, item: InboxItem) -> None:
-        """Show what an item of the inbox is about."""
-        if item.kind == "acp":
-            await self.open_folder(item.path)
-            return
-        mode = "triage" if item.kind == "triage" else "ecosystem"
-        if not await self.to_base():
-            return
-        if self.current_mode != mode:
-            await self.switch_mode(mode)
-        screen = self.base
-        if isinstance(screen, TriageScreen | EcosystemScreen):
-            screen.go_to(item.path, item.title)
-
-    async def open_folder(self, path: Path) -> None:
-        """Show a collaboration; another open one makes room."""
-        if not await self.to_base():
-            return
-        while isinstance(self.screen, ConsoleScreen) and self.screen.OF_FOLDER:
-            await self.pop_screen()
-        top = self.screen
-        if isinstance(top, CollaborationScreen):
-            if top.path != path:
-                await self.switch_screen(CollaborationScreen(path))
-        else:
-            await self.push_screen(CollaborationScreen(path))
-
-    def follow(self, path: Path) -> None:
-        """A screen shows this folder from now on."""
-        self._open[path] += 1
-        self.reading.open(path)
-
-    def unfollow(self, path: Path) -> None:
-        """A screen shows this folder no longer."""
-        self._open[path] -= 1
-        if self._open[path] <= 0:
-            del self._open[path]
-            self.views.pop(path, None)
-            self.timelines.forget(path)
-            self.reading.close(path)
-
-    async def do_back(self) -> None:
-        if self.screen is not self.base:
-            await self.to_base()
-        elif len(self.screen_stack) > 1:
-            await self.pop_screen()
-        elif self.current_mode != self.DEFAULT_MODE:
-            await self.switch_mode(self.DEFAULT_MODE)
-        else:
-            self.notify("ctrl+q leaves the console")
 
     def do_quit(self) -> None:
         self.exit(0)
@@ -439,11 +318,11 @@ class ConsoleApp(App[int]):
         self.clear_notifications()
         self.push_screen(screen, self._made)
 
-    async def _made(self, path: Path | None) -> None:
-        if path is not None:
+    async def _made(self, folder: str | None) -> None:
+        if folder is not None:
             self.reading.look_again()
-            self.notify(f"made {path}")
-            await self.open_folder(path)
+            self.notify(f"made {folder}")
+            await self.open_folder(Path(folder))
 
     def do_theme(self) -> None:
         if self.no_color:
@@ -472,7 +351,9 @@ class ConsoleApp(App[int]):
             names = sorted({name for item in self.items for name in item.participants})
             notes = {name: self._part_of(name) for name in names}
         if not names:
-            self.notify("there is no participant to choose from: no collaboration could be read")
+            # Workflows have no participants: whoever answers there says a name.
+            ask = AskScreen(title, "Name", "as it is recorded with what you do")
+            self.push_screen(ask, lambda name: self._become(folder, name.strip() or None if name else None))
             return
         choices = [Choice(name, name, notes[name]) for name in names]
         self.push_screen(ChooseScreen(title, choices, now), lambda name: self._become(folder, name))
@@ -488,7 +369,7 @@ class ConsoleApp(App[int]):
         self._rung.reset()
         self._count()
         self.reading.become(self.who, folder, name)
-        for screen in self._console_screens():
+        for screen in self.console_screens():
             screen.frame()
 
     def open_form(self, form: Screen[Any]) -> None:

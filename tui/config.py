@@ -17,6 +17,7 @@ class ConfigFile(BaseModel):
     bell: bool = True
     osc9: bool = False
     reduced_motion: bool = False
+    delegation_minutes: int = Field(default=30, ge=1, le=525600)
     editor: str | None = Field(default=None, min_length=1, max_length=1000)
     identity: str | None = Field(default=None, min_length=1, max_length=200)
     keymap: dict[str, str] = Field(default_factory=dict)

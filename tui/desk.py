@@ -5,11 +5,14 @@ Plain data without Textual: the event loop only draws it.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from datetime import datetime
 from pathlib import Path
 
+from core.acp.history import Records
+from core.acp.judging import NOTHING, About
+from core.acp.live import Judged
 from core.acp.model import Event, Setup, State
 from core.acp.reader import Snapshot, locate
 from core.acp.timeline import Timeline
@@ -59,6 +62,12 @@ class FolderView:
     editable: tuple[str, ...]
     findings: tuple[Finding, ...]
     at: datetime
+    reviewed: int | None = None
+    """The index of this person's latest review."""
+    about: About = field(default=NOTHING, repr=False)
+    """What was found about the lines of the log."""
+    records: Records | None = field(default=None, repr=False)
+    """What is remembered of the folder, for whoever looks into its past."""
     marks: Mapping[str, Marked] = field(default_factory=dict)
     past: Past | None = None
 
@@ -89,14 +98,11 @@ class FolderView:
         return setup.objective if setup is not None and setup.objective else self.path.name
 
 
-def look(snapshot: Snapshot, who: Who, now: datetime, remembered: Sequence[Finding] = ()) -> FolderView:
-    """Judge a snapshot for a person; a folder that cannot be read has findings and nothing else.
-
-    `remembered` are findings of the sidecar and of what this person saw before.
-    """
+def look(judged: Judged, who: Who, now: datetime) -> FolderView:
+    """A judged folder as a person sees it; one that cannot be read has findings and nothing else."""
+    snapshot = judged.snapshot
     if snapshot.setup is None:
-        found = tuple(locate(item, snapshot.path) for item in (*snapshot.problems, *snapshot.findings))
-        return FolderView(snapshot, None, None, {}, (), (), (), tuple(dict.fromkeys(found)), now)
+        return FolderView(snapshot, None, None, {}, (), (), (), judged.findings, now)
     me = who.of(snapshot.path, snapshot.setup.participants)
     return FolderView(
         snapshot,
@@ -104,10 +110,13 @@ def look(snapshot: Snapshot, who: Who, now: datetime, remembered: Sequence[Findi
         next_action(snapshot, me) if me is not None else None,
         {option.draft.event: option for option in options(snapshot, me, now)} if me is not None else {},
         tuple(gates(snapshot)),
-        tuple(people(snapshot)),
-        editable(snapshot, me) if me is not None else (),
-        tuple(sorted(dict.fromkeys((*snapshot.findings, *remembered)), key=lambda item: item.severity != "error")),
+        tuple(people(snapshot, judged.acts)),
+        editable(snapshot, me, judged.frozen) if me is not None else (),
+        judged.findings,
         now,
+        judged.reviewed.get(me) if me is not None else None,
+        judged.about,
+        judged.records,
     )
 
 

@@ -13,6 +13,8 @@ from core.acp.supporting import turn_findings
 if TYPE_CHECKING:
     from pathlib import Path
 
+    from tui.action_delegation import Standing
+    from tui.action_workflow import Picked
     from tui.desk import FolderView
 
 
@@ -46,6 +48,8 @@ class Context:
     obstacle: str = ""
     minted: str | None = None
     settled: str = ""
+    workflow: Picked | None = None
+    plan: Standing | None = None
 
     @property
     def folder(self) -> Path | None:
@@ -125,20 +129,24 @@ def appends(name: str, *cured: str) -> Legal:
 
 
 def deliverable(context: Context) -> Reason | None:
-    """Drafting or revising the primary deliverable, whichever is possible."""
+    """Drafting or revising the primary deliverable, whichever is possible, or a supporting one."""
     reasons = [appends(name)(context) for name in ("deliverable_drafted", "deliverable_revised")]
-    return None if None in reasons else reasons[0]
+    return None if None in reasons or _supporting(context) else reasons[0]
+
+
+def _supporting(context: Context) -> bool:
+    """Whether a supporting deliverable may be written now."""
+    view = context.view
+    declared = view.setup.deliverables if view is not None and view.setup is not None else None
+    if view is None or declared is None or participant(context) is not None:
+        return False
+    return bool({declared.ref(item.file) for item in declared.supporting} & set(view.editable))
 
 
 def freezes(context: Context) -> Reason | None:
     """The primary deliverable, or a supporting one that is not frozen yet; the form sets the status itself."""
     reason = appends("deliverable_frozen", "deliverable_not_frozen")(context)
-    view = context.view
-    declared = view.setup.deliverables if view is not None and view.setup is not None else None
-    if reason is None or view is None or declared is None or participant(context) is not None:
-        return reason
-    supporting = {declared.ref(item.file) for item in declared.supporting}
-    return None if supporting & set(view.editable) else reason
+    return None if _supporting(context) else reason
 
 
 def declares(context: Context) -> Reason | None:

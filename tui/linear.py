@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from tui.action import WHERE_WORDS
-from tui.actions import ACTIONS, Keys, show_key
+from tui.actions import ACTIONS, PLAN_WORDS, Keys, show_key
 
 SCREENS: tuple[tuple[str, str, str], ...] = (
     ("Inbox", "what waits, in its lanes, with why and the next command", "collab inbox --as ID"),
@@ -27,6 +27,29 @@ SCREENS: tuple[tuple[str, str, str], ...] = (
     ("Changes between two events", "a unified diff", "collab diff --folder F --since SEQ --until SEQ"),
     ("Story of an event", "only what led to it, and what each event changed", "collab log --folder F --story SEQ"),
     ("Story of a decision", "where it was written, and what followed", "collab log --folder F --story D1"),
+    ("Delegations", "every plan: draft, active or completed, since when, health", "collab list"),
+    (
+        "Delegations: timeline",
+        "tasks, delegations with ages and results, refusals, idle gaps",
+        "collab ledger --plan DIR inspect -o json",
+    ),
+    (
+        "Delegations: as it was",
+        "the same after an event",
+        "collab ledger --plan DIR inspect --until SEQ -o json",
+    ),
+    ("Delegations: a launch's conditions", "each met or not", "collab ledger --plan DIR delegate launch --dry-run"),
+    ("Delegations: findings", "what is wrong with the record or its receipts", "collab ledger --plan DIR verify"),
+    ("Workflows: runs", "progress, outcome, what waits; refused starts, disabled specs", "collab workflow status"),
+    ("Workflows: a run", "its steps with attempt, result, cause and failure code", "collab workflow status RUN"),
+    ("Workflows: what waits", "every question with its options", "collab escalation list"),
+    (
+        "Workflows: a question",
+        "the engine's facts, each option with its effect, deadline",
+        "collab escalation show ESC",
+    ),
+    ("Workflows: what was learned", "proposals with evidence, rules with their counts", "collab proposal list"),
+    ("Workflows: a spec", "its findings, or its items and routes", "collab workflow check SPEC"),
     ("Triage: a signal", "code, cause, next command, matched tokens", "collab triage classify"),
     ("Triage: met here", "unknown failures, their sightings, what they became", "collab triage list"),
     ("Triage: catalogue", "every code with its cause and next command", "collab triage catalog"),
@@ -53,7 +76,7 @@ def actions_markdown() -> str:
         if action.verb is None:
             continue
         verb = action.verb
-        for place, word in (("{folder}", "F"), ("{me}", "ID"), ("{document}", "FILE"), ("FOLDER", "F")):
+        for place, word in (("{folder}", "F"), ("{me}", "ID"), ("{document}", "FILE"), ("FOLDER", "F"), *PLAN_WORDS):
             verb = verb.replace(place, word)
         shown = " ".join(f"`{show_key(key)}`" for key in keys.of(action))
         where = ", ".join(WHERE_WORDS[name] for name in WHERE_WORDS if name in action.where)

@@ -12,7 +12,7 @@ import threading
 import time
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
-from datetime import datetime
+from datetime import datetime, timedelta
 from pathlib import Path
 from typing import Literal
 
@@ -20,14 +20,13 @@ from textual.message import Message
 
 from core import inbox
 from core.acp import seen
-from core.acp.check import remembered
+from core.acp.live import Judged, Live
 from core.acp.model import State
-from core.acp.reader import FolderReader, Snapshot
+from core.acp.reader import Snapshot
 from core.acp.rules import Fold
 from core.clock import Clock
-from core.evidence import Evidence, View, inbox_items
-from core.files import Root
-from core.finding import Finding, Refused, error, warning
+from core.evidence import Evidence, View, folders, inbox_items
+from core.finding import Finding, error, warning
 from core.inbox import InboxItem
 from core.journal import EMPTY
 from core.state import UserState
@@ -39,6 +38,8 @@ from tui.settings import Who, remember
 
 TICK = 1.0
 SLICE = 25
+LONG = 2000
+"""Events from which on a log is long."""
 STALE_AFTER = 5.0
 Mode = Literal["live", "polling"]
 
@@ -148,6 +149,7 @@ class Reading:
         clock: Clock,
         post: Callable[[Message], object],
         tick: float = TICK,
+        open_age: timedelta | None = None,
     ) -> None:
         self.roots = tuple(roots)
         self._who, self._state, self._clock, self._post, self._tick = who, state, clock, post, tick
@@ -157,12 +159,12 @@ class Reading:
         self._places: dict[Path, Place] = {}
         self._items: dict[Path, Item] = {}
         self._left: list[Path] = []
-        self._readers: dict[Path, FolderReader] = {}
+        self._readers: dict[Path, Live] = {}
         self._marks: dict[Path, object] = {}
         self._changed: dict[Path, Marks] = {}
         self._extra: dict[Path, tuple[Path, ...]] = {}
         self._shown: tuple[tuple[Item, ...], tuple[InboxItem, ...], bool, tuple[View, ...]] | None = None
-        self._evidence = Evidence()
+        self._evidence = Evidence(clock, open_age, live=True)
         self._stores: tuple[Place, ...] = ()
         self._views: tuple[View, ...] = ()
         self._wanted = False
@@ -240,6 +242,7 @@ class Reading:
         finally:
             for reader in self._readers.values():
                 reader.close()
+            self._evidence.close()
 
     def _take(self) -> list[_Request] | None:
         """Everything that was asked since; waits only when nothing is left to read. None: the end."""
@@ -263,7 +266,7 @@ class Reading:
             match request:
                 case _Open(path):
                     if path not in self._readers:
-                        self._readers[path] = FolderReader(path)
+                        self._readers[path] = Live(path, self._state)
                     # Whoever asks wants a view, changed or not.
                     self._marks.pop(path, None)
                     changed.add(path)
@@ -373,40 +376,34 @@ class Reading:
         return self._who.of(item.path, item.participants) or self._who.anywhere()
 
     def _read(self, path: Path) -> None:
-        reader = self._readers[path]
+        live = self._readers[path]
+        judged: Judged | None = None
         try:
-            snapshot = reader.refresh()
+            snapshot = live.refresh()
             mark = (_fingerprint(snapshot), self._who)
             if self._marks.get(path) == mark:
                 return
             self._marks[path] = mark
-            changed = self._changed.get(path)
-            if changed is None:
-                changed = self._changed[path] = Marks(seen.recall(self._state, snapshot))
-            view = look(snapshot, self._who, self._clock.now(), self._remembered(snapshot))
-            view = replace(view, marks=changed.of(snapshot, view.me))
+            if path not in self._changed:
+                self._changed[path] = Marks(seen.recall(self._state, snapshot))
+                if len(snapshot.events) > LONG:
+                    # Of a long log much is remembered: it is shown before all of that is read.
+                    self._post(FolderRead(look(live.judge(snapshot, False), self._who, self._clock.now())))
+            judged = live.judge(snapshot)
+            view = look(judged, self._who, self._clock.now())
+            view = replace(view, marks=self._changed[path].of(view, live.record_of))
         except Exception as exc:  # noqa: BLE001 - one bad folder is one finding, never the end of the thread
+            judged = None
             cause = f"{path} could not be read: {type(exc).__name__}: {exc}"
             view = look(_nothing(path, error("internal_error", cause, None, str(path))), self._who, self._clock.now())
-            reader.close()
-            self._readers[path] = FolderReader(path)
+            live.close()
+            self._readers[path] = Live(path, self._state)
             self._marks.pop(path, None)
         else:
             self._follow(path, snapshot)
         self._post(FolderRead(view))
-
-    def _remembered(self, snapshot: Snapshot) -> list[Finding]:
-        """What the sidecar and this person's memory say of the log; what is seen now is remembered."""
-        if snapshot.setup is None:
-            return []
-        try:
-            with Root(snapshot.path) as root:
-                found = remembered(snapshot, root)
-                known = seen.findings(self._state, snapshot, root)
-                seen.remember(self._state, snapshot, known)
-        except Refused as exc:
-            return list(exc.findings)
-        return found + known
+        if judged is not None:
+            live.remember(judged.snapshot)
 
     def _follow(self, path: Path, snapshot: Snapshot) -> None:
         """Deliverables lie in folders of their own, which the watcher must see too."""
@@ -424,7 +421,8 @@ class Reading:
         watched = dict.fromkeys([*self._readers, *self._places])
         watched.update(dict.fromkeys(path.parent for path in self._places))
         watched.update(dict.fromkeys(self.roots))
-        watched.update(dict.fromkeys(place.path / place.kind for place in self._stores))
+        for place in self._stores:
+            watched.update(dict.fromkeys(folders(place)))
         for paths in self._extra.values():
             watched.update(dict.fromkeys(paths))
         self._watched = tuple(watched)
@@ -437,7 +435,7 @@ class Reading:
 
     def _in_store(self, path: Path) -> bool:
         """Whether a changed file belongs to a store that is followed."""
-        return any(path.is_relative_to(place.path / place.kind) for place in self._stores)
+        return any(path.is_relative_to(folder) for place in self._stores for folder in folders(place))
 
     def _unknown(self, path: Path) -> bool:
         """Whether a change may mean that a collaboration came or went."""
@@ -446,10 +444,11 @@ class Reading:
         return path in self._places or path.parent in self._watched
 
 
-def _nothing(path: Path, problem: Finding) -> Snapshot:
-    """A snapshot of a folder that could not be read at all."""
+def _nothing(path: Path, problem: Finding) -> Judged:
+    """A folder that could not be read at all."""
     empty = Fold(State(), ())
-    return Snapshot(path, None, (), empty, {}, {}, frozenset(), EMPTY, b"", None, None, (problem,))
+    nothing = Snapshot(path, None, (), empty, {}, {}, frozenset(), EMPTY, b"", None, None, (problem,))
+    return Judged(nothing, nothing.findings, {}, {}, frozenset())
 
 
 def _fingerprint(snapshot: Snapshot) -> object:

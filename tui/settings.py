@@ -36,6 +36,8 @@ class Settings:
     bell: bool = True
     osc9: bool = False
     reduced_motion: bool = False
+    delegation_minutes: int = 30
+    """From when on an open delegation stands in the inbox."""
     editor: str | None = None
     identity: str | None = None
     keymap: dict[str, str] = field(default_factory=dict)

@@ -105,7 +105,7 @@ def init(folder: Path, people: Sequence[str]) -> None:
 
 
 class Console:
-    """A console in a real pty. `wait_for` reads until a text has been drawn and returns when that was."""
+    """A console in a real pty. `wait_for` reads until a text has been drawn and returns when that was read."""
 
     def __init__(self, words: Sequence[str], columns: int = 120, rows: int = 36) -> None:
         self.pid, self.fd = pty.fork()
@@ -114,6 +114,7 @@ class Console:
             os.execv(words[0], list(words))
         ioctl(self.fd, termios.TIOCSWINSZ, struct.pack("HHHH", rows, columns, 0, 0))
         self.seen = b""
+        self._arrived: list[tuple[int, float]] = []
 
     def wait_for(self, text: str, timeout: float = 30.0) -> float:
         wanted = text.encode()
@@ -122,15 +123,38 @@ class Console:
             left = deadline - time.perf_counter()
             if left <= 0:
                 raise RuntimeError(f"{text!r} was not drawn within {timeout} s; last: {self.seen[-400:]!r}")
-            if select.select([self.fd], [], [], left)[0]:
-                self.seen += os.read(self.fd, 1 << 16)
-        return time.perf_counter()
+            self._read(left)
+        end = self.seen.index(wanted) + len(wanted)
+        return next(moment for length, moment in self._arrived if length >= end)
+
+    def _read(self, patience: float) -> bool:
+        """Read what is there, or comes in time; whether anything did."""
+        if not select.select([self.fd], [], [], patience)[0]:
+            return False
+        self.seen += os.read(self.fd, 1 << 16)
+        self._arrived.append((len(self.seen), time.perf_counter()))
+        return True
+
+    def read_until(self, condition: Callable[[], bool]) -> None:
+        """Read whatever is drawn until something else is true."""
+        while not condition():
+            self._read(0.005)
+
+    def send(self, text: str) -> float:
+        """Press a key; the moment at which it was."""
+        pressed = time.perf_counter()
+        os.write(self.fd, text.encode())
+        return pressed
 
     def settle(self, quiet: float = 0.3) -> None:
         """Read until nothing has been drawn for a while."""
-        while select.select([self.fd], [], [], quiet)[0]:
-            self.seen += os.read(self.fd, 1 << 16)
-        self.seen = b""
+        while self._read(quiet):
+            pass
+        self.forget()
+
+    def forget(self) -> None:
+        """What was drawn so far is not looked at again."""
+        self.seen, self._arrived = b"", []
 
     def key(self, text: str) -> float:
         """Seconds from a key to the first bytes that are drawn because of it."""

@@ -20,6 +20,8 @@ sys.path.insert(0, str(Path(__file__).parent))
 
 import rows_acp
 import rows_console
+import rows_long
+import rows_triage
 from harness import Row
 
 ROWS: dict[str, Callable[[], Row | list[Row]]] = {
@@ -30,6 +32,8 @@ ROWS: dict[str, Callable[[], Row | list[Row]]] = {
     "console": rows_console.many_rows,
     "live": rows_console.live_row,
     "document": rows_console.big_document_rows,
+    "long": rows_long.long_rows,
+    "triage": rows_triage.triage_rows,
 }
 
 

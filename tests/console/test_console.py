@@ -15,13 +15,14 @@ from tui.action import ANYWHERE, ECOSYSTEM, FOLDER, INBOX, LIST, TRIAGE
 from tui.actions import ACTIONS, entries, show_key
 from tui.app import ConsoleApp, run
 from tui.cli import MODULES
+from tui.forms.confirm import ConfirmScreen
 from tui.screens.choose import ChooseScreen
 from tui.screens.collaboration import CollaborationScreen
 from tui.screens.collaborations import CollaborationsScreen
 from tui.screens.frame import ActionBar
 from tui.screens.help import HelpScreen
 from tui.screens.inbox import InboxScreen
-from tui.screens.new import NewPreview, NewScreen
+from tui.screens.new import NewScreen
 from tui.screens.palette import ActionProvider
 from tui.settings import Loaded, Settings, load
 from tui.themes import theme_name
@@ -331,7 +332,7 @@ async def test_a_new_collaboration_is_made_by_keys(console: Any, until: Any, dra
         await until(pilot, lambda: "at least one non-blank --completion" in "\n".join(drawn(app)))
         assert app.screen.focused.parent.key == "gates"
         await pilot.press(*"Done", "enter", *"Measured", "shift+tab", "pagedown", "end", *"bob", "f2")
-        await until(pilot, lambda: isinstance(app.screen, NewPreview))
+        await until(pilot, lambda: isinstance(app.screen, ConfirmScreen))
         shown = "\n".join(drawn(app))
         assert "collab init --folder" in shown
         assert not (tmp_path / "talk").exists(), "nothing is written by one key"

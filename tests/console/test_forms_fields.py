@@ -139,7 +139,7 @@ async def test_a_draft_comes_back_and_can_be_thrown_away(talk: Path, state: Path
         assert form.text_of("position") == "half a thought"
         assert "draft from 2 h ago restored" in app.shown()
         assert "proposal.md changed since it was written" in app.shown()
-        await pilot.press("f8")
+        await pilot.press("ctrl+n")
         await settle(pilot, lambda: form.text_of("position") == "" and not drafts_in(state))
         assert "restored" not in app.shown()
         await pilot.press("escape")

@@ -20,7 +20,16 @@ from tui.forms.answers import AnswersField
 from tui.forms.append import AppendForm
 from tui.forms.base import FormScreen
 from tui.forms.fields import CheckField, ChoiceField
-from tui.forms.guided import FORMS, BlockForm, ClassifyForm, ConclusionForm, FreezeForm, ReadyForm, form_for
+from tui.forms.guided import (
+    FORMS,
+    BlockForm,
+    ClassifyForm,
+    ConclusionForm,
+    DeliverableForm,
+    FreezeForm,
+    ReadyForm,
+    form_for,
+)
 from tui.forms.preview import PreviewScreen
 
 PROPOSAL = "# Proposal\n\nDo it.\n"
@@ -265,7 +274,7 @@ async def test_a_freeze_carries_the_digest_of_the_deliverable(talk: Path, state:
         form = await open_form(
             app, pilot, form_for("deliverable_drafted")(talk, "server", clock=clock, monotonic=Later())
         )
-        assert (form.text_of("doc"), form.text_of("role")) == ("deliverables/adr.md", "primary")
+        assert form.field("doc").value == "deliverables/adr.md"
         made = await append(app, pilot)
         assert (made.event.name, made.event.role) == ("deliverable_drafted", "primary")
         form = await open_form(
@@ -283,5 +292,7 @@ async def test_a_freeze_carries_the_digest_of_the_deliverable(talk: Path, state:
 
 def test_every_event_has_a_form(clock: Any, talk: Path) -> None:
     assert isinstance(form_for("deliverable_frozen")(talk, "server", clock=clock), FreezeForm)
-    assert isinstance(form_for("deliverable_drafted")(talk, "server", clock=clock), AppendForm)
+    for event in ("deliverable_drafted", "deliverable_revised"):
+        assert isinstance(form_for(event)(talk, "server", clock=clock), DeliverableForm)
+    assert isinstance(form_for("initialized")(talk, "server", clock=clock), AppendForm)
     assert isinstance(form_for("readiness_passed")(talk, "server", clock=clock), ReadyForm)

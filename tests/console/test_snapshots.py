@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import fcntl
 import json
+import os
 import shutil
 import time
 from collections.abc import Awaitable, Callable, Iterator
@@ -20,20 +21,25 @@ from textual.pilot import Pilot
 from textual.widgets import Input, TextArea
 
 from core import clock as clocks
-from core.acp import store
-from core.acp.model import SECTIONS
+from core.acp import store, supporting
+from core.acp.declare import Declaration
 from core.acp.reader import read
 from core.acp.templates import initialize
 from core.acp.view import default_draft
 from core.state import UserState
+from core.triage import store as triage
 from tui.app import ConsoleApp
 from tui.cli import demo
 from tui.forms.bar import Bar
 from tui.forms.base import FormScreen
+from tui.forms.confirm import ConfirmScreen
+from tui.forms.fields import Field
+from tui.forms.naming import PromoteForm
 from tui.forms.preview import PreviewScreen
 from tui.screens.changes import DiffScreen
 from tui.screens.collaboration import CollaborationScreen
-from tui.screens.new import NewPreview, NewScreen
+from tui.screens.declare import DeclareScreen
+from tui.screens.new import NewScreen
 from tui.screens.story import StoryScreen
 from tui.settings import Loaded, Settings
 
@@ -44,6 +50,7 @@ BEGIN = datetime(2026, 3, 2, 14, 2, tzinfo=UTC)
 NOW = datetime(2026, 3, 2, 18, 30, tzinfo=UTC)
 SIZES = ((60, 15), (120, 36), (200, 50))
 PHASES = ("reviewing", "revising", "decision_review", "readiness_check")
+TRACE = "Traceback (most recent call last):\nFlangeError: the flange of the pump is loose"
 CJK = "提案：会话缓存の設計 한국어 ｆｕｌｌ幅"
 
 
@@ -99,7 +106,32 @@ def samples(tmp_path_factory: pytest.TempPathFactory) -> Path:
     shutil.rmtree(made / "unknown/talk/.collab")
     (made / "empty").mkdir()
     second(made / "second" / "talk", steps)
+    met(made / "met")
     return made
+
+
+def met(root: Path) -> None:
+    """A workspace with failures that were met, a trusted receipt, one that is not, and statuses."""
+    (root / "receipts").mkdir(parents=True)
+    steps = Steps()
+    for signal, layer in ((TRACE, "pumps"), ("The gauge reads nothing", None), (TRACE, "pumps")):
+        triage.observe(triage.Place(root), signal, layer, "server", clock=steps)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(clocks.SystemClock, "now", lambda _: steps.now())
+        demo.play(root / "log-format", demo.samples()[demo.DONE_ONE], "completed")
+    statuses: dict[str, dict[str, Any]] = {
+        "certificate": {"state": "needs_human", "needs_human": {"action": "Renew it", "reason": "It ends today"}},
+        "migration": {"state": "continuing", "not_done": [{"item": "The index", "next_command": "make index"}]},
+        "rollout": {"state": "done"},
+    }
+    for name, more in statuses.items():
+        path = root / "receipts" / f"{name}.json"
+        path.write_text(json.dumps({"schema": "pi.agent_status.v1", "goal": "Ship it", "changed": ["a"], **more}))
+        os.utime(path, (BEGIN.timestamp(), BEGIN.timestamp()))
+    closure = next(path for path in (root / "receipts").glob("acp-*.json") if b'"completed"' in path.read_bytes())
+    untrusted = json.loads(closure.read_text()) | {"receipt_id": "copied"}
+    untrusted["parent_refs"][0]["receipt_id"] = "gone"
+    (root / "receipts" / "copied.json").write_text(json.dumps(untrusted))
 
 
 def begin(
@@ -115,24 +147,12 @@ def submit(path: Path, who: str, steps: Steps, summary: str) -> None:
 
 
 def second(path: Path, steps: Steps) -> None:
-    """A schema 2 folder with deliverables."""
-    begin(path, steps)
-    raw = json.loads((path / "protocol.json").read_text())
-    raw |= {
-        "protocol": "acp",
-        "schemaVersion": 2,
-        "deliverables": {
-            "mode": "internal",
-            "dir": "deliverables",
-            "primary": {"type": "adr", "file": "adr.md"},
-            "supporting": [{"type": "test-plan", "file": "plan.md"}],
-        },
-    }
-    (path / "protocol.json").write_text(json.dumps(raw))
-    (path / "deliverables").mkdir()
-    sections = "".join(f"## {name}\n\nSaid.\n\n" for name in SECTIONS["adr"])
-    (path / "deliverables/adr.md").write_text(f"# Log format\n\nStatus: Draft\n\n{sections}")
-    (path / "deliverables/plan.md").write_text("# Plan\n\nStatus: Draft\n")
+    """A schema 2 folder with deliverables, the supporting one just begun."""
+    people, gates = ("server", "reader"), ("Field names are listed",)
+    initialize(path, "Agree on one log format.", people, gates, steps, declared=Declaration("adr"))
+    adr = path / "deliverables/adr.md"
+    adr.write_text(adr.read_text().replace("\n\n## ", "\n\nSaid.\n\n## ") + "\nSaid.\n")
+    supporting.add(path, "server", "plan.md", "test-plan", clock=steps)
 
 
 @pytest.fixture
@@ -281,8 +301,44 @@ def new(*keys: str, to_preview: bool = False) -> Drive:
         await pilot.press(*keys)
         if to_preview:
             await pilot.press("f2")
-            await until(pilot, lambda: isinstance(app.screen, NewPreview))
+            await until(pilot, lambda: isinstance(app.screen, ConfirmScreen))
             await settled(pilot)
+
+    return drive
+
+
+def declaring(*keys: str, to_preview: bool = False) -> Drive:
+    async def drive(pilot: Pilot[int], app: ConsoleApp) -> None:
+        await opened(pilot, app, "talk")
+        await pilot.press("D")
+        await until(pilot, lambda: isinstance(app.screen, DeclareScreen))
+        await settled(pilot)
+        await pilot.press(*keys, "f2")
+        if to_preview:
+            await until(pilot, lambda: isinstance(app.screen, ConfirmScreen))
+            await settled(pilot)
+        else:
+            await until(pilot, lambda: any(field.failed for field in app.screen.query(Field)))
+
+    return drive
+
+
+def opens(key: str, text: str, *keys: str) -> Drive:
+    """A screen of the top row once it shows a text, and what is pressed then."""
+
+    async def drive(pilot: Pilot[int], app: ConsoleApp) -> None:
+        await until(pilot, lambda: app.complete)
+        await pilot.press(key)
+        await until(pilot, lambda: text in "\n".join(strip.text for strip in app.screen._compositor.render_strips()))
+        await pilot.press(*keys)
+
+    return drive
+
+
+def promoting() -> Drive:
+    async def drive(pilot: Pilot[int], app: ConsoleApp) -> None:
+        await opens("5", "recurring", "p")(pilot, app)
+        await until(pilot, lambda: isinstance(app.screen, PromoteForm))
 
     return drive
 
@@ -351,6 +407,8 @@ SCREENS: tuple[Shot, ...] = (
     Shot("form block", form(DONE, "b"), sample="reviewing"),
     Shot("form append", form(DONE, "a"), sample="reviewing"),
     Shot("form deliverable", form("talk", "m"), sample="second", me="server"),
+    Shot("declare errors", declaring(*"../plan.md"), sample="second", me="server"),
+    Shot("declare preview", declaring(*"rollout.md", to_preview=True), sample="second", me="server"),
     Shot("preview", preview(DONE, "r", *"Fine", "tab", *"None"), sample="reviewing"),
     Shot("diff", diff(DONE)),
     Shot("diff side by side", diff(DONE, "t")),
@@ -370,6 +428,15 @@ SCREENS: tuple[Shot, ...] = (
     Shot("long log", folder("talk", "log"), sample="long", me="participant-001"),
     Shot("long inbox", listed(), sample="long", me="participant-001"),
 )
+SCREENS += (
+    Shot("triage", opens("5", "recurring"), sample="met"),
+    Shot("triage signal", opens("5", "recurring", "s", *"No space left on device"), sample="met"),
+    Shot("triage promote", promoting(), sample="met"),
+    Shot("triage empty", opens("5", "No unknown failure"), sample="empty"),
+    Shot("ecosystem", opens("6", "untrusted"), sample="met"),
+    Shot("ecosystem statuses", opens("6", "untrusted", "t"), sample="met"),
+    Shot("ecosystem graph", opens("6", "untrusted", "t", "t", "t"), sample="met"),
+)
 MAIN = {shot.name: shot for shot in SCREENS if shot.name in ("inbox", "collaborations", "collaboration", "diff")}
 
 
@@ -384,6 +451,9 @@ def variants() -> list[Shot]:
         made.append(Shot(f"{name} ascii", shot.drive, shot.sample, shot.me, theme="plain", ascii=True))
     small = {"form review", "preview", "stepping", "story decision"}
     made += [Shot(f"{one.name} 60x15", one.drive, one.sample, one.me, (60, 15)) for one in SCREENS if one.name in small]
+    for one in SCREENS:
+        if one.name in ("triage", "ecosystem"):
+            made += [Shot(f"{one.name} {w}x{h}", one.drive, one.sample, one.me, (w, h)) for w, h in SIZES[:2]]
     made.append(Shot("stepping 120x36", past(DONE, 3), size=(120, 36)))
     made.append(
         Shot("story decision 120x36", story(DONE, "decisions.md", "right", "right", "right", "right"), size=(120, 36))
@@ -395,7 +465,7 @@ SHOTS = variants()
 
 
 def test_there_are_not_too_many() -> None:
-    assert len(SHOTS) <= 110
+    assert len(SHOTS) <= 150
     assert len({shot.name for shot in SHOTS}) == len(SHOTS)
 
 

@@ -24,11 +24,15 @@ PROPOSAL, DECISIONS = f"# Proposal\n\n{MARK}.\n", f"# Decisions\n\n- {MARK}.\n"
 
 @dataclass(frozen=True)
 class Verb:
-    """One verb of the table: its arguments (files are texts of `{name}`), and the document that it writes."""
+    """One verb of the table: its arguments (files are texts of `{name}`), and the document that it writes.
+
+    `place` is the collaboration in what is copied for each run, where that is more than the collaboration.
+    """
 
     name: str
     argv: tuple[str, ...]
     document: str | None = None
+    place: str = ""
 
 
 INIT = [
@@ -61,6 +65,17 @@ WAY = (
 )
 """The guided verbs in the order in which a collaboration needs them: each begins where the one before it ended."""
 
+FREEZES = (
+    Verb("freeze", ("freeze", "--as", "server"), "deliverables/adr.md"),
+    Verb(
+        "freeze a supporting one", ("freeze", "--as", "server", "--doc", "deliverables/plan.md"), "deliverables/plan.md"
+    ),
+    Verb("freeze outside", ("freeze", "--as", "server"), "../docs/adr.md", "talk"),
+)
+"""Version 2, in readiness_check: the file, its event, and for a supporting one its mark in protocol.json."""
+
+ADD = ("deliverable", "add", "plan.md", "--type", "test-plan", "--as", "server")
+
 RAW = (
     Verb(
         "append",
@@ -74,10 +89,10 @@ MODES = ("kill", "ENOSPC", "EIO", "EACCES")
 
 
 def words(verb: Verb, texts: Path, folder: Path | str) -> list[str]:
-    """Its whole command line."""
+    """Its whole command line; `folder` is what was copied."""
     named = {f"{{{path.stem}}}": str(path) for path in texts.iterdir()}
     first, *rest = [named.get(word, word) for word in verb.argv]
-    return [first, "--folder", str(folder), *rest]
+    return [first, "--folder", f"{folder}/{verb.place}".rstrip("/"), *rest]
 
 
 @pytest.fixture(scope="module")
@@ -102,7 +117,43 @@ def starts(tmp_path_factory: pytest.TempPathFactory, texts: Path) -> dict[str, P
     for verb in WAY:
         found[verb.name] = shutil.copytree(folder, place / verb.name / "talk")
         assert main(words(verb, texts, folder)) == 0, verb.name
+    for verb in FREEZES:
+        found[verb.name] = to_readiness(place / verb.name.replace(" ", "-") / "whole", verb.place)
+    found["deliverable add"] = begin_version_two(place / "add" / "talk", "")
     return found
+
+
+def begin_version_two(whole: Path, inside: str) -> Path:
+    """A v2 collaboration in drafting; with `inside` its deliverable lies in the repository around it."""
+    outside = ("--deliverables-mode", "external", "--deliverables-dir", "docs", "--repo-root", "..") if inside else ()
+    init = [word.replace("{folder}", str(whole / inside)) for word in INIT]
+    whole.mkdir(parents=True)
+    assert main([*init, "--primary-deliverable-type", "adr", *outside]) == 0
+    return whole
+
+
+def to_readiness(whole: Path, inside: str) -> Path:
+    """A v2 collaboration whose deliverables, a supporting one among them, are written and not frozen yet."""
+    begin_version_two(whole, inside)
+    folder = whole / inside
+    ref = "external:adr.md" if inside else "deliverables/adr.md"
+
+    def done(verb: str, *argv: str) -> None:
+        assert main([verb, "--folder", str(folder), *argv]) == 0, verb
+
+    done(*ADD)
+    for path in ((whole / "docs") if inside else (folder / "deliverables")).iterdir():
+        path.write_text(path.read_text().replace("\n\n## ", f"\n\n{MARK}\n\n## ") + f"\n{MARK}\n")
+    drafted = ("--event", "deliverable_drafted", "--role", "primary", "--doc", ref, "--summary", "Drafted")
+    done("append", "--participant", "server", *drafted, "--reply-to", "1")
+    done("submit", "--as", "server")
+    done("review", "--as", "reader", "--position", "Fine")
+    (folder / "decisions.md").write_text(f"# Decisions\n\n### D1. One\n\n- Decision: So.\n- Reflected in: `{ref}`\n")
+    done("revise", "--as", "server")
+    done("classify", "--as", "server", "--resolve", "All")
+    done("accept", "--as", "server")
+    done("accept", "--as", "reader")
+    return whole
 
 
 def harness(mode: str, scratch: Path, template: Path, argv: list[str]) -> list[dict[str, Any]]:
@@ -174,8 +225,9 @@ def check_settled(verb: Verb, start: Path, folder: Path, label: str, said: str, 
 
 
 def check_run(
-    verb: Verb, start: Path, texts: Path, run: dict[str, Any], folder: Path, capsys: pytest.CaptureFixture[str]
+    verb: Verb, begun: Path, texts: Path, run: dict[str, Any], whole: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
+    start, folder = begun / verb.place, whole / verb.place
     label = f"{verb.name} at point {run['n']} {run['operation']} {run['name']}"
     acknowledged = run["status"] == 0
     grown = len(read(folder).events) - len(read(start).events)
@@ -185,7 +237,7 @@ def check_run(
     killed = run["status"] is None
     if killed:
         check_readers(folder, capsys, label)
-        again = shutil.copytree(folder, folder.parent / "again")
+        again = shutil.copytree(whole, whole.parent / "again")
     # The next writing verb is a repair …
     status, said = say(capsys, "repair", "--folder", str(folder))
     assert status == 0, f"{label}: {said}"
@@ -195,12 +247,12 @@ def check_run(
         return
     # … or the same verb again.
     status, said = say(capsys, *words(verb, texts, again))
-    settled = len(events(again)) - len(events(start))
+    settled = len(events(again / verb.place)) - len(events(start))
     # What had been interrupted was finished first; some verbs may then be repeated.
     finished = int("was appended" in said or "were both written" in said or bool(grown))
     assert settled == finished + int(status == 0), f"{label}: {said}"
     assert settled > 0, f"{label}: {said}"
-    assert read(again).findings == (), label
+    assert read(again / verb.place).findings == (), label
 
 
 def every_mode(template: Path, scratch: Path, argv: list[str]) -> list[tuple[dict[str, Any], Path]]:
@@ -221,7 +273,7 @@ def every_mode(template: Path, scratch: Path, argv: list[str]) -> list[tuple[dic
     return found
 
 
-@pytest.mark.parametrize("verb", [*RAW, *WAY], ids=lambda verb: verb.name)
+@pytest.mark.parametrize("verb", [*RAW, *WAY, *FREEZES], ids=lambda verb: verb.name)
 def test_each_point_of_each_verb(
     verb: Verb, starts: dict[str, Path], texts: Path, quick_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -230,18 +282,18 @@ def test_each_point_of_each_verb(
     operations = {(run["operation"], run["name"]) for run, _ in played}
     assert {("write", "events.jsonl"), ("rename", "protocol.json")} <= operations
     if verb.document is not None:
-        assert {("rename", verb.document), ("unlink", ".collab/pending.json")} <= operations
+        assert {("rename", verb.document.removeprefix("../")), ("unlink", ".collab/pending.json")} <= operations
     for run, folder in played:
         check_run(verb, start, texts, run, folder, capsys)
 
 
-@pytest.mark.parametrize("verb", ["init", "new-round"])
+@pytest.mark.parametrize("verb", ["init", "init with a deliverable", "new-round", "new-round with a deliverable"])
 def test_a_folder_that_was_half_made_is_made_whole(
     verb: str, starts: dict[str, Path], texts: Path, quick_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    argv = INIT
-    if verb == "new-round":
-        ended = shutil.copytree(starts["block"], quick_path / "ended")
+    argv = [*INIT, "--primary-deliverable-type", "adr"] if "deliverable" in verb else INIT
+    if verb.startswith("new-round"):
+        ended = shutil.copytree(starts["freeze" if "deliverable" in verb else "block"], quick_path / "ended")
         assert main(["block", "--folder", str(ended), "--as", "server", "--reason", MARK]) == 0
         argv = ["new-round", "--from", str(ended), "--folder", "{folder}"]
     for run, folder in every_mode(quick_path / "talk", quick_path, argv):
@@ -252,6 +304,34 @@ def test_a_folder_that_was_half_made_is_made_whole(
         assert status == (2 if made else 0), f"{label}: {said}"
         assert say(capsys, "validate", "--folder", str(folder)) == (0, "ACP validation passed\n"), label
         assert len(events(folder)) == 1, label
+
+
+def test_a_declaration_is_whole_or_the_same_command_makes_it_whole(
+    starts: dict[str, Path], texts: Path, quick_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    start = starts["deliverable add"]
+    argv = [ADD[0], "--folder", "{folder}", *ADD[1:]]
+    played = every_mode(start, quick_path, argv)
+    operations = {(run["operation"], run["name"]) for run, _ in played}
+    assert {("rename", "protocol.json"), ("rename", "deliverables/plan.md")} <= operations
+    for run, folder in played:
+        label = f"deliverable add at point {run['n']} {run['operation']} {run['name']}"
+        assert events(folder) == events(start), label
+        file, declared = folder / "deliverables/plan.md", (folder / "protocol.json").read_text().count('"plan.md"')
+        if run["status"] is None:
+            check_readers(folder, capsys, label)
+            # A killed writer leaves at most the file, which nobody declared.
+            assert file.exists() or not declared, label
+        else:
+            assert (file.exists(), declared) == ((True, 1) if run["status"] == 0 else (False, 0)), f"{label}: {run}"
+            assert run["status"] == 0 or run["err"].startswith("error: "), label
+        assert say(capsys, "validate", "--folder", str(folder)) == (0, "ACP validation passed\n"), label
+        status, said = say(capsys, *[word.replace("{folder}", str(folder)) for word in argv])
+        assert status == (2 if declared else 0), f"{label}: {said}"
+        assert "## Test Matrix" in file.read_text(), label
+        assert (folder / "protocol.json").read_text().count('"plan.md"') == 1, label
+        assert not list((folder / ".collab").glob("tmp-*")), label
+        assert say(capsys, "validate", "--folder", str(folder)) == (0, "ACP validation passed\n"), label
 
 
 def test_a_repair_that_was_interrupted_is_done_again(

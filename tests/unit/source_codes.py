@@ -12,12 +12,14 @@ from pathlib import Path
 from core.acp.model import LOG, PROTOCOL
 
 TOP = Path(__file__).parents[2]
-FINDINGS = {"error", "warning", "Finding"}
+FINDINGS = {"error", "warning", "Finding", "_bad"}
 REFUSALS = {"refuse", "halt", "NotAllowed", "Fault", "SpecFinding"}
 CONSTRUCTORS = FINDINGS | REFUSALS | {"PydanticCustomError", "fail", "add", "wrong"}
 CODE = re.compile(r"[a-z][a-z0-9]*(_[a-z0-9]+)+|[EW]_[A-Z_]+")
 RULE = re.compile(r"[a-z]+(-[a-z]+)+")
 """A rule of `ledger verify`, whose code is `plan_` and its name."""
+CAUSES = {"_failed", "error_reply"}
+"""They say why an agent's process gave no reply, in a word that is the code."""
 PLACE = "X7"
 """Stands where a text has something that is known only when it is said."""
 NAMED = {"PROTOCOL": PROTOCOL, "LOG": LOG}
@@ -45,6 +47,7 @@ def said(folders: tuple[str, ...] = ("core", "tui")) -> list[Said]:
             for function in ast.walk(tree):
                 if isinstance(function, ast.FunctionDef | ast.AsyncFunctionDef):
                     found += list(_in(function, path.relative_to(TOP)))
+            found += list(_sentences(tree, path.relative_to(TOP)))
     return list(dict.fromkeys(found))
 
 
@@ -66,19 +69,41 @@ def _in(function: ast.AST, path: Path) -> Iterator[Said]:
             for code in _choices(words[0]) if words else ():
                 sure = _name(node.func) in FINDINGS | REFUSALS
                 if CODE.fullmatch(code) or (code.isalnum() and code.islower()):
-                    yield Said(code, _cause(words[1:2], causes, node.lineno), f"{path}:{node.lineno}", sure)
+                    # A finding about a place in a text says the place second.
+                    told = words[2:3] if isinstance(node.func, ast.Attribute) and code.isupper() else words[1:2]
+                    yield Said(code, _cause(told, causes, node.lineno), f"{path}:{node.lineno}", sure)
                 elif RULE.fullmatch(code) and path.stem == "verify":
-                    spelled = f"plan_{code.replace('-', '_')}"
-                    yield Said(spelled, _cause(words[2:3], causes, node.lineno), f"{path}:{node.lineno}", True)
-        elif isinstance(node, ast.Assign) and any(getattr(target, "id", "") == "code" for target in node.targets):
-            for code in _choices(node.value):
-                if "_" in code and code.replace("_", "").isalnum() and code.islower():
+                    yield Said(_of_rule(code), _cause(words[2:3], causes, node.lineno), f"{path}:{node.lineno}", True)
+        elif isinstance(node, ast.Call) and _name(node.func) in CAUSES and path.parts[:2] == ("core", "workflow"):
+            for code in _choices(node.args[1]):
+                if CODE.fullmatch(code) and not code.startswith("exit_"):
+                    yield Said(code, code, f"{path}:{node.lineno}", True)
+        elif isinstance(node, ast.Assign):
+            named = {getattr(target, "id", "") for target in node.targets}
+            for code in _choices(node.value) if named & {"code", "rule"} else ():
+                if "code" in named and "_" in code and code.replace("_", "").isalnum() and code.islower():
                     yield Said(code, None, f"{path}:{node.lineno}", True)
+                elif "rule" in named and RULE.fullmatch(code):
+                    yield Said(_of_rule(code), None, f"{path}:{node.lineno}", True)
         elif isinstance(node, ast.Tuple) and len(node.elts) == 2 and isinstance(node.elts[0], ast.Constant):
             code, text = node.elts[0].value, _text(node.elts[1])
             told = isinstance(code, str) and "_" in code and code.replace("_", "").isalnum() and text and " " in text
             if told and path.parts[0] == "core":
                 yield Said(code, text, f"{path}:{node.lineno}", False)
+
+
+def _of_rule(rule: str) -> str:
+    return f"plan_{rule.replace('-', '_')}"
+
+
+def _sentences(tree: ast.Module, path: Path) -> Iterator[Said]:
+    """Rules of `ledger verify` that have their sentences in one table."""
+    for node in ast.walk(tree) if path.stem == "verify" else ():
+        if isinstance(node, ast.Dict):
+            for key, value in zip(node.keys, node.values, strict=True):
+                for rule in _choices(key) if key is not None else ():
+                    if RULE.fullmatch(rule):
+                        yield Said(_of_rule(rule), _text(value), f"{path}:{node.lineno}", True)
 
 
 def _choices(node: ast.expr) -> Iterator[str]:

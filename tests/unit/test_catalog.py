@@ -14,9 +14,11 @@ import pytest
 
 from core.acp.check import check
 from core.acp.model import EVENTS_V2
+from core.delegation.boundary import failure_reason
 from core.finding import Finding
 from core.triage import rules
 from core.triage.store import shipped
+from core.workflow.boundaries import failure_text
 from tests.conformance.acp_runner import VECTORS, build
 from tests.unit.core.acp.builders import PEOPLE, SITUATIONS, Talk, draft, setup, setup2
 from tests.unit.source_codes import CODE, said
@@ -53,6 +55,10 @@ NAMED_BY_THE_SPECIFICATION = {
     "continuation_ledger_invalid missing_agent_status_json duplicate_agent_status_key invalid_agent_status_json "
     "continuation_guard_unresolved_work open_relevant_agent_work_ticket unresolved_acceptance_gate "
     "obvious_next_step_not_enacted unparseable_status_json wrong_schema escalation_template_invalid",
+    "delegation": "delegation_failed",
+    "workflow": "packet_violation unclassifiable_result scope_drift tests_failed tests_missing block_repeated "
+    "block_escalated commands_not_allowed credentials_needed agent_exit circuit_break run_aborted run_failed "
+    "item_timeout",
 }
 BY_ANOTHER_WAY = {
     "config_invalid": "tui.settings gives it by a name of its own",
@@ -61,8 +67,8 @@ BY_ANOTHER_WAY = {
     "event_after_terminal": "core.acp.rules makes it of phase_terminal",
     "field_unknown": "core.strict makes it of the model's own fault",
 }
-REASONS = "status"
-"""The layer whose remaining entries are reason codes of a check, not findings."""
+REASONS = ("status", "delegation", "workflow")
+"""Layers whose remaining entries are reason codes of a check, or what a failure of a plan or a run is classified as."""
 MEANT_ALIKE = {("document_not_utf8", "text_not_utf8")}
 LOADED = shipped()
 
@@ -104,7 +110,7 @@ def test_entries_that_the_source_does_not_say_are_known() -> None:
     used = {item.code for item in SAID}
     named = {code for codes in NAMED_BY_THE_SPECIFICATION.values() for code in codes.split()}
     waiting = {entry.code: entry.layer for entry in LOADED.entries if entry.code not in used | set(BY_ANOTHER_WAY)}
-    unexplained = {code: layer for code, layer in waiting.items() if layer != REASONS or code not in named}
+    unexplained = {code: layer for code, layer in waiting.items() if layer not in REASONS or code not in named}
     assert not unexplained, f"entries that wait for a system: {unexplained}"
 
 
@@ -193,6 +199,35 @@ def test_what_the_source_says_classifies_as_what_it_is() -> None:
 )
 def test_typical_texts(text: str, code: str) -> None:
     assert rules.classify(text, None, LOADED).code == code
+
+
+@pytest.mark.parametrize(
+    ("cause", "code"),
+    [
+        ("timeout", "item_timeout"),
+        ("credentials", "credentials_needed"),
+        ("exit_1", "agent_exit"),
+        ("exit_-9", "agent_exit"),
+        ("the run ended as failed", "run_failed"),
+        ("the run ended as aborted", "run_aborted"),
+        ("3 failures in a row, the last at 'a'. Go on?", "circuit_break"),
+        *((word, word) for word in ("packet_violation", "unclassifiable_result", "tests_failed", "tests_missing")),
+        *((word, word) for word in ("block_repeated", "block_escalated", "commands_not_allowed", "scope_drift")),
+    ],
+)
+def test_what_the_engine_gives_as_a_cause(cause: str, code: str) -> None:
+    assert rules.classify(failure_text(cause), "workflow", LOADED).code == code
+    assert rules.classify(failure_text(cause), None, LOADED).code == code
+
+
+def test_what_a_collection_without_a_note_is() -> None:
+    text = failure_reason({"type": "delegation", "delegation_id": "d1", "state": "failed"})
+    assert rules.classify(text, "delegation", LOADED).code == "delegation_failed"
+
+
+@pytest.mark.parametrize("said", ["connection timeout", "process did exit_group", "no credentials in the vault"])
+def test_what_an_agent_says_is_not_taken_for_the_engines_word(said: str) -> None:
+    assert rules.classify(failure_text(said), "workflow", LOADED).ambiguous
 
 
 def test_a_stack_trace_is_nobodys() -> None:

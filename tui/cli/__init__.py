@@ -17,6 +17,7 @@ MODULES: Mapping[str, str] = {
     "next": "acp",
     "wait": "acp",
     "validate": "acp",
+    "draft": "guided",
     "submit": "guided",
     "review": "guided",
     "revise": "guided",

@@ -15,7 +15,7 @@ from core.acp import reader, store, view
 from core.acp.model import EVENTS_V2, LOG, Draft
 from core.acp.reader import Snapshot, locate
 from core.clock import SYSTEM
-from core.finding import Refused, error, errors
+from core.finding import Finding, Refused, error, errors
 
 from tui.cli.base import (
     DONE,
@@ -303,19 +303,28 @@ def _validate_arguments(parser: Parser) -> None:
 
 def _validate(args: argparse.Namespace, out: Out) -> int:
     from core.acp.check import check
+    from core.workspace import is_workflow
 
+    if args.receipts and is_workflow(args.folder):
+        from core.governance import workflow_boundary
+
+        return _judged(out, workflow_boundary.check(args.folder), "workflow receipts")
     _, findings = check(args.folder, user_state())
     if args.receipts:
         from core.governance import acp_boundary
 
         findings += acp_boundary.check(args.folder)
+    return _judged(out, findings, "ACP validation")
+
+
+def _judged(out: Out, findings: list[Finding], what: str) -> int:
     out.findings.extend(findings)
     bad = errors(findings)
     mild = [item for item in findings if item.severity == "warning"]
     if bad:
-        out.line("ACP validation failed")
+        out.line(f"{what} failed")
     else:
-        out.line("ACP validation passed with warnings" if mild else "ACP validation passed")
+        out.line(f"{what} passed with warnings" if mild else f"{what} passed")
     if not out.as_json:
         for item in findings:
             out.raw(format_finding(item, item.severity.upper()))

@@ -22,10 +22,15 @@ from core.files import explain
 from core.finding import Refused, error
 from core.watch import Watcher
 
+from tui.cli import demo_plan, demo_workflow
 from tui.cli.base import DONE, REFUSED, Command, Out, Parser, folder_path
 
 YOU = "reader"
 LIVE, YOURS, BLOCKED, DONE_ONE = "release-plan", "cache-design", "queue-choice", "log-format"
+WORKFLOW = "workflow"
+"""The sample that is no collaboration: a run of pages, its engine and its agent."""
+PLAN = "plan"
+"""The other one: a plan whose parent delegates to a script."""
 PACE = (4.0, 9.0)
 """Seconds between two acts of one participant at speed 1."""
 
@@ -52,6 +57,8 @@ def _run(args: argparse.Namespace, out: Out) -> int:
 
     if not args.speed > 0:
         raise Refused(error("speed_wrong", "--speed must be above 0", None, "--speed"))
+    if args.sample in (WORKFLOW, PLAN):
+        return _serve(args)
     if args.act_as:
         return _participate(args)
     headless = args.headless or out.as_json or terminal_finding() is not None
@@ -59,6 +66,8 @@ def _run(args: argparse.Namespace, out: Out) -> int:
         if headless:
             return _play_headless(folder, out)
         build(folder)
+        demo_plan.build(folder)
+        demo_workflow.build(folder, YOU)
         with participants(folder, args.speed):
             return open_console([folder], YOU, args.ascii, args.theme)
 
@@ -187,6 +196,10 @@ def participants(folder: Path, speed: float) -> Iterator[None]:
             for who in known[name]["participants"]:
                 if who != YOU:
                     started.append(_start(folder / name, who, name, speed))
+        if (folder / demo_workflow.PLACE).is_dir():
+            started.append(_start(folder / demo_workflow.PLACE, demo_workflow.AGENT, WORKFLOW, speed))
+        if (folder / demo_plan.PLACE).is_dir():
+            started.append(_start(folder / demo_plan.PLACE, demo_plan.PARENT, PLAN, speed))
         yield
     finally:
         for process in started:
@@ -234,6 +247,15 @@ def _participate(args: argparse.Namespace) -> int:
     return DONE
 
 
+def _serve(args: argparse.Namespace) -> int:
+    """The engine of the sample workflow and its agent, or the parent of the sample plan. Ends with standard input."""
+    stop = threading.Event()
+    threading.Thread(target=_until_eof, args=(stop,), daemon=True).start()
+    if args.sample == PLAN:
+        return demo_plan.serve(args.folder, args.speed, stop)
+    return demo_workflow.serve(args.folder, args.speed, stop)
+
+
 def _until_eof(stop: threading.Event) -> None:
     """The parent holds the other end of this pipe; when it is gone, so are we."""
     while sys.stdin.buffer.read(1):
@@ -270,6 +292,8 @@ def _play_headless(folder: Path, out: Out) -> int:
     out.notes(bad)
     out.line(f"phase: {snapshot.state.phase}")
     out.put(phase=snapshot.state.phase, events=[dict(event.raw) for event in snapshot.events])
+    out.put(plan=demo_plan.play(folder, out))
+    out.put(run=demo_workflow.play(folder, YOU, out))
     return DONE if snapshot.state.phase == "completed" and not bad else REFUSED
 
 

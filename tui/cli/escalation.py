@@ -81,6 +81,7 @@ def _one_arguments(parser: Parser) -> None:
 
 def _show(args: argparse.Namespace, out: Out) -> int:
     from core.workflow import view
+    from core.workflow.naming import Names
 
     world, _ = _look(args)
     entry = world.entry(args.id)
@@ -88,9 +89,12 @@ def _show(args: argparse.Namespace, out: Out) -> int:
         command = in_root(args, "collab escalation list")
         raise Refused(error("E_ESCALATION_UNKNOWN", f"there is no escalation {args.id!r}", command, args.id))
     made = view.entry_view(world, entry, args.root)
+    code = Names(root_of(args)).entry(entry)
     out.line(f"{entry.id} ({entry.kind}, {entry.state}): {made.question}")
     for label, value in made.facts:
         out.line(f"  {label}: {value}")
+    if code is not None:
+        out.line(f"  code: {code} (collab triage list)")
     if made.deadline is not None:
         out.line(f"  deadline: {made.deadline}, then {made.at_deadline}{' (overdue)' if made.overdue else ''}")
     if made.rule is not None:
@@ -104,6 +108,7 @@ def _show(args: argparse.Namespace, out: Out) -> int:
             out.line(f"      {option.command}")
     out.line("who answers is recorded as said (--as), not proven")
     out.put(escalation=entry.public(), facts=[list(pair) for pair in made.facts], alike=list(made.alike))
+    out.put(triage_code=code)
     return DONE
 
 
@@ -138,7 +143,9 @@ def _decide(args: argparse.Namespace, out: Out) -> int:
     if args.defer is not None:
         defer = times.span(args.defer)
         if not defer:
-            raise Refused(error("usage_wrong", f"{args.defer!r} is no duration such as 2h", None, "--defer"))
+            raise Refused(
+                error("usage_wrong", f"--defer wants a span of time such as 2h, not {args.defer!r}", None, "--defer")
+            )
     answer = Answer(
         args.id,
         who(args),
@@ -180,6 +187,7 @@ def _answer(args: argparse.Namespace, answer: Answer, out: Out) -> int:
     with engine(args) as made:
         outcome = made.answer(answer)
         entry = made.world.entry(answer.entry)
+        out.notes(made.left)
     if entry is not None:
         out.put(escalation=entry.public())
     done = f"{answer.entry} is hidden until then" if outcome.status == "deferred" else f"{answer.entry} is answered"

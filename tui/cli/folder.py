@@ -299,10 +299,19 @@ def _document_diff(
 
 
 def _repair_arguments(parser: Parser) -> None:
-    folder_argument(parser)
+    folder_argument(parser, required=False)
+    parser.add_argument("--plan", metavar="DIR", help="a plan instead: its missing receipts")
 
 
 def _repair(args: argparse.Namespace, out: Out) -> int:
+    from core.workspace import is_workflow
+
+    if (args.folder is None) == (args.plan is None):
+        raise Refused(error("usage_wrong", "give one of --folder, --plan", "collab repair --help", "--folder"))
+    if args.plan is not None:
+        return _repair_plan(args, out)
+    if is_workflow(args.folder):
+        return _repair_workflows(args, out)
     reader.require(args.folder, documents=False)
     from core.governance import acp_boundary
 
@@ -315,6 +324,36 @@ def _repair(args: argparse.Namespace, out: Out) -> int:
     out.notes(left)
     out.put(mended=[item.as_json() for item in done])
     return DONE if not left else 2
+
+
+def _repair_plan(args: argparse.Namespace, out: Out) -> int:
+    """A plan: its writers mend its journal, so only receipts can be missing."""
+    from core.delegation.place import find
+    from core.governance import plan_boundary
+
+    done = plan_boundary.rebuild(find(args.plan).plan)
+    mended = [item for item in done if item.code == "receipt_rebuilt"]
+    left = [item for item in done if item.code != "receipt_rebuilt"]
+    for item in mended:
+        out.line(f"mended: {item.cause}")
+    if not done:
+        out.line("nothing to mend")
+    out.notes(left)
+    out.put(mended=[item.as_json() for item in mended])
+    return DONE if not left else 2
+
+
+def _repair_workflows(args: argparse.Namespace, out: Out) -> int:
+    """A workflow root: its engine mends its own logs, so only receipts can be missing."""
+    from core.governance import workflow_boundary
+
+    done = workflow_boundary.rebuild(args.folder)
+    for item in done:
+        out.line(f"mended: {item.cause}")
+    if not done:
+        out.line("nothing to mend")
+    out.put(mended=[item.as_json() for item in done])
+    return DONE
 
 
 def _round_arguments(parser: Parser) -> None:

@@ -7,6 +7,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 from core.acp import compose, guided
+from core.acp.reader import require
 from core.finding import Refused, error
 
 from tui.cli.acp import report, wait
@@ -22,6 +23,7 @@ from tui.cli.base import (
 )
 
 Make = Callable[[argparse.Namespace, str], guided.Act]
+REF = "a supporting deliverable, by its reference; else the primary one"
 
 
 def _common(parser: Parser) -> None:
@@ -113,7 +115,17 @@ def _freeze(args: argparse.Namespace, who: str) -> guided.Act:
 
 def _freeze_arguments(parser: Parser) -> None:
     _common(parser)
-    parser.add_argument("--doc", metavar="REF", help="a supporting deliverable, by its reference; else the primary one")
+    parser.add_argument("--doc", metavar="REF", help=REF)
+
+
+def _draft(args: argparse.Namespace, who: str) -> guided.Act:
+    return guided.deliver(require(args.folder), who, args.doc, _text(args), args.summary)
+
+
+def _draft_arguments(parser: Parser) -> None:
+    _common(parser)
+    _file(parser, "the deliverable")
+    parser.add_argument("--doc", metavar="REF", help=REF)
 
 
 def _complete(args: argparse.Namespace, who: str) -> guided.Act:
@@ -176,6 +188,13 @@ def _verb(name: str, text: str, arguments: Callable[[Parser], None], make: Make,
 COMMANDS = {
     one.name: one
     for one in (
+        _verb(
+            "draft",
+            "record that a deliverable was drafted or revised, with its text if one is given",
+            _draft_arguments,
+            _draft,
+            "collab draft --folder cache --as server --file adr.md",
+        ),
         _verb(
             "submit",
             "submit the proposal for review",

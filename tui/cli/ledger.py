@@ -27,6 +27,7 @@ if TYPE_CHECKING:
     from core.delegation.place import Place
     from core.delegation.reader import Record
     from core.delegation.store import Outcome
+    from core.delegation.verify import Report
     from core.delegation.writer import Hold, World
 
 CONFIRMATION = "yes, I authorize this"
@@ -65,9 +66,10 @@ def _error(out: Out, exit_code: int, finding: Finding, events: Sequence[Mapping[
     return exit_code
 
 
-def _outcome(out: Out, made: Outcome) -> int:
+def _outcome(place: Place, out: Out, made: Outcome) -> int:
     for text in made.warnings:
         sys.stderr.write(f"WARNING: {inert(text)}\n")
+    codes = _left(place, made.events)
     if out.as_json:
         document = _document(made.exit, made.events, made.finding)
         if made.criteria is not None:
@@ -81,7 +83,21 @@ def _outcome(out: Out, made: Outcome) -> int:
         _next(made.finding)
     else:
         sys.stderr.write(format_finding(made.finding, "REFUSED"))
+    for code in codes:
+        sys.stderr.write(f"  failure code: {inert(code)}\n")
     return made.exit
+
+
+def _left(place: Place, events: Sequence[Mapping[str, Any]]) -> list[str]:
+    """Leave the receipts of what was just written; the codes of what failed or was refused in it."""
+    from core.governance import plan_boundary
+
+    if not any(event["type"] in plan_boundary.EVENTS for event in events):
+        return []
+    made = plan_boundary.leave(place.plan, frozenset(event["seq"] for event in events))
+    for item in made.findings:
+        sys.stderr.write(format_finding(item, "WARNING"))
+    return [made.codes[seq] for seq in sorted(made.codes)]
 
 
 def _next(finding: Finding) -> None:
@@ -198,14 +214,15 @@ def _materialize(args: argparse.Namespace, out: Out) -> int:
     _needed(args, "contract")
     place = _place(args)
     asked = Beginning(_bytes(args.contract, "--contract"), args.authority, args.mechanism, args.note)
-    return _outcome(out, materialize(place, _world(), asked, _hold(args)))
+    return _outcome(place, out, materialize(place, _world(), asked, _hold(args)))
 
 
 def _start(args: argparse.Namespace, out: Out) -> int:
     from core.delegation.store import start
 
     _needed(args, "task")
-    return _outcome(out, start(_place(args), _world(), args.task, _actor(args), _hold(args)))
+    place = _place(args)
+    return _outcome(place, out, start(place, _world(), args.task, _actor(args), _hold(args)))
 
 
 def _gate(args: argparse.Namespace, out: Out) -> int:
@@ -224,6 +241,7 @@ def _gate(args: argparse.Namespace, out: Out) -> int:
                 out.hint("interrupted; nothing is recorded")
                 return 128 + told.number
             raise
+    _left(place, made.events)
     if out.as_json:
         document = _document(made.exit, made.events, made.finding)
         document["gate"] = made.as_json()
@@ -269,7 +287,8 @@ def _complete(args: argparse.Namespace, out: Out) -> int:
     from core.delegation.store import complete
 
     _needed(args, "task")
-    return _outcome(out, complete(_place(args), _world(), args.task, _hold(args)))
+    place = _place(args)
+    return _outcome(place, out, complete(place, _world(), args.task, _hold(args)))
 
 
 def _signoff(args: argparse.Namespace, out: Out) -> int:
@@ -277,8 +296,9 @@ def _signoff(args: argparse.Namespace, out: Out) -> int:
 
     _needed(args, "criterion")
     who, where = args.authority, args.evidence_path
-    made = signoff(_place(args), _world(), args.criterion, where, who, args.task, _hold(args))
-    return _outcome(out, made)
+    place = _place(args)
+    made = signoff(place, _world(), args.criterion, where, who, args.task, _hold(args))
+    return _outcome(place, out, made)
 
 
 def _append(args: argparse.Namespace, out: Out) -> int:
@@ -294,7 +314,7 @@ def _append(args: argparse.Namespace, out: Out) -> int:
     asked = Appending(
         args.type, payload, _actor(args), args.trust, args.evidence_path, note, idempotent=args.idempotent
     )
-    return _outcome(out, append(place, _world(), asked, _hold(args)))
+    return _outcome(place, out, append(place, _world(), asked, _hold(args)))
 
 
 def _authority(note: str | None) -> str:
@@ -315,7 +335,8 @@ def _authority(note: str | None) -> str:
 def _roll(args: argparse.Namespace, out: Out) -> int:
     from core.delegation.store import roll
 
-    return _outcome(out, roll(_place(args), _world(), _hold(args)))
+    place = _place(args)
+    return _outcome(place, out, roll(place, _world(), _hold(args)))
 
 
 # ---------------------------------------------------------------- delegate
@@ -334,10 +355,10 @@ def _delegating(args: argparse.Namespace, out: Out) -> int:
         _prompt(args, payload)
     asked = store.Delegating(args.task, payload, caps, _actor(args))
     if args.operation != "launch":
-        return _outcome(out, store.end(place, _world(), args.operation, asked, _hold(args)))
+        return _outcome(place, out, store.end(place, _world(), args.operation, asked, _hold(args)))
     if args.dry_run:
         return _dry_run(place, asked, out)
-    return _outcome(out, store.launch(place, _world(), asked, _hold(args)))
+    return _outcome(place, out, store.launch(place, _world(), asked, _hold(args)))
 
 
 def _prompt(args: argparse.Namespace, payload: dict[str, Any]) -> None:
@@ -411,7 +432,10 @@ def _inspect(args: argparse.Namespace, out: Out) -> int:
 def _verify(args: argparse.Namespace, out: Out) -> int:
     from core.delegation.verify import verify
 
-    report = verify(_place(args))
+    place = _place(args)
+    report = verify(place)
+    if args.receipts:
+        _receipts(place, report)
     if out.as_json:
         for rule, finding in report.findings:
             if rule in ("journal-damaged", "journal-torn"):
@@ -424,6 +448,14 @@ def _verify(args: argparse.Namespace, out: Out) -> int:
     if not report.findings:
         out.line("OK: the plan's record is valid")
     return report.exit
+
+
+def _receipts(place: Place, report: Report) -> None:
+    """The rules `receipt-…`: what the plan must have left, and what it says."""
+    from core.governance import plan_boundary
+
+    for finding in plan_boundary.check(place.plan):
+        report.take(finding.code.replace("_", "-"), finding)
 
 
 VERBS: Mapping[str, Verb] = {

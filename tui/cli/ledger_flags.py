@@ -84,7 +84,8 @@ def arguments(parser: Parser) -> None:
     made = verb("inspect", "show the plan's record", writes=False)
     made.add_argument("--until", type=int, metavar="SEQ", help="as it was after this event")
     made.add_argument("--at", metavar="TS", help="ages as of this time (default: now)")
-    verb("verify", "check the plan's record", writes=False)
+    made = verb("verify", "check the plan's record", writes=False)
+    made.add_argument("--receipts", action="store_true", help="also check the receipts that it must have left")
     _delegate(verb("delegate", "record what happens with a delegate", writes=False))
 
 

@@ -65,9 +65,11 @@ def who(args: argparse.Namespace) -> str:
 
 def engine(args: argparse.Namespace) -> Engine:
     """The engine of the root. Raises Refused."""
+    from core.governance.workflow_boundary import Leaver
     from core.workflow.engine import Engine
 
-    return Engine(root_of(args), clock=SYSTEM)
+    root = root_of(args)
+    return Engine(root, clock=SYSTEM, leave=Leaver(root).leave)
 
 
 def rooted(args: argparse.Namespace, findings: Iterable[Finding]) -> list[Finding]:
@@ -196,7 +198,11 @@ def _run(args: argparse.Namespace, out: Out) -> int:
 
     interval = times.span(args.interval)
     if not interval:
-        raise Refused(error("usage_wrong", f"{args.interval!r} is no duration", None, "--interval"))
+        raise Refused(
+            error(
+                "usage_wrong", f"--interval wants a span of time such as 5s, not {args.interval!r}", None, "--interval"
+            )
+        )
     with Daemon(root_of(args), args.allow_commands, interval, SYSTEM) as daemon:
         daemon.stop_on_signals()
         out.hint(f"the engine of {root_of(args)} runs; end it with ctrl+c or SIGTERM")
@@ -212,6 +218,7 @@ def _status_arguments(parser: Parser) -> None:
 
 def _status(args: argparse.Namespace, out: Out) -> int:
     from core.workflow import times, view, view_learning
+    from core.workflow.naming import Names
     from core.workflow.record import record
 
     with view.Reader(root_of(args)) as reader:
@@ -224,9 +231,10 @@ def _status(args: argparse.Namespace, out: Out) -> int:
                 command = in_root(args, "collab workflow status")
                 raise Refused(error("E_RUN_UNKNOWN", f"there is no run {args.run_id!r}", command, args.run_id))
             made = record(run, now)
-            _say_run(view.run_row(run, now), made, out)
+            codes = Names(root_of(args)).of(step["cause"] for step in made["steps"])
+            _say_run(view.run_row(run, now), made, codes, out)
             asked = [entry.public() for name in run.entry_ids if (entry := run.entries.get(name)) is not None]
-            out.put(run=made, escalations=asked)
+            out.put(run=made, escalations=asked, codes=codes)
             return REFUSED if reader.problems else DONE
         rows = view.runs(world, now)
         ready = view_learning.readiness(world)
@@ -252,13 +260,13 @@ def _status(args: argparse.Namespace, out: Out) -> int:
     return REFUSED if any(item.severity == "error" for item in out.findings) else DONE
 
 
-def _say_run(row: Any, made: dict[str, Any], out: Out) -> None:
+def _say_run(row: Any, made: dict[str, Any], codes: dict[str, str], out: Out) -> None:
     out.line(f"{row.run_id}: {row.outcome}, {row.done} of {row.total} closed, {row.in_flight} in flight")
     if row.waits:
         out.line(f"waits: {row.waits}")
         out.line(f"answer: collab escalation show {row.open_entries[0]}")
     for step in made["steps"]:
-        cause = f": {step['cause']}" if step["cause"] else ""
+        cause = f": {step['cause']} ({codes[step['cause']]})" if step["cause"] in codes else ""
         out.line(f"  {step['item']}  attempt {step['attempt']}  {step['result']}{cause}")
 
 
@@ -272,6 +280,7 @@ def _abort_arguments(parser: Parser) -> None:
 def _abort(args: argparse.Namespace, out: Out) -> int:
     with engine(args) as made:
         outcome = made.abort(args.run_id, who(args), args.note)
+        out.notes(made.left)
     return finish(args, outcome, out, f"aborted {args.run_id}; what is in flight is only recorded")
 
 

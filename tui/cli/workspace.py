@@ -11,9 +11,10 @@ from core import evidence, inbox
 from core.clock import SYSTEM, duration, parse_duration, stamp
 from core.finding import Refused, error
 from core.sanitize import cells, clip, inert
-from core.workspace import Item, Summaries, discover, find
+from core.workspace import Summaries, discover
 
 from tui.cli.base import DONE, Command, Out, Parser, as_argument, folder_path, user_state
+from tui.settings import config_path, load
 
 LONGEST = 3650 * 86400.0
 """Seconds that something may be snoozed for."""
@@ -32,10 +33,6 @@ def roots_of(args: argparse.Namespace) -> list[Path]:
     return given
 
 
-def _summaries(args: argparse.Namespace) -> list[Item]:
-    return Summaries().items(find(roots_of(args)))
-
-
 def pad(text: str, width: int) -> str:
     """Inert text cut and filled to a width in cells."""
     shown = clip(inert(text), width)
@@ -48,7 +45,16 @@ def _list_arguments(parser: Parser) -> None:
 
 
 def _list(args: argparse.Namespace, out: Out) -> int:
-    items = _summaries(args)
+    places = discover(roots_of(args))
+    seen = evidence.Evidence()
+    items = Summaries().items(place for place in places if place.kind == "acp")
+    items += evidence.listed(seen.look(place for place in places if place.kind not in ("acp", "plan")))
+    seen.close()
+    plans = [place.path for place in places if place.kind == "plan"]
+    if plans:
+        from core.delegation.summary import summarise
+
+        items += map(summarise, plans)
     now = SYSTEM.now()
     for item in items:
         age = duration((now - item.since).total_seconds()) if item.since is not None else "-"
@@ -89,9 +95,12 @@ def _inbox(args: argparse.Namespace, out: Out) -> int:
     named = args.as_ or os.environ.get("COLLAB_AS")
     places = discover(roots_of(args))
     summaries = Summaries().items(place for place in places if place.kind == "acp")
-    views = evidence.Evidence().look(place for place in places if place.kind != "acp")
+    minutes = load(config_path(os.environ)).settings.delegation_minutes
+    seen = evidence.Evidence(open_age=timedelta(minutes=minutes))
+    views = seen.look(place for place in places if place.kind != "acp")
     asked = evidence.inbox_items(views)
     everything = inbox.items(summaries, lambda item: named or state.identity(item.path), {}, now, asked)
+    seen.close()
     for view in views:
         out.notes(view.findings)
     if args.snooze is not None:

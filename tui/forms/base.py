@@ -71,7 +71,7 @@ class FormScreen(ModalScreen[Result]):
     BINDINGS: ClassVar[list[BindingType]] = [
         Binding("f2,ctrl+enter", "preview", "preview", id="form.preview"),
         Binding("f3", "editor", "in your editor", id="form.editor"),
-        Binding("f8", "afresh", "start afresh", show=False, id="form.afresh"),
+        Binding("ctrl+n", "afresh", "start afresh", show=False, id="form.afresh"),
         Binding("escape", "back", "back", id="form.back"),
     ]
 
@@ -133,6 +133,10 @@ class FormScreen(ModalScreen[Result]):
     def fields(self, snapshot: Snapshot) -> list[Field]:
         """The fields, filled from the folder."""
         return []
+
+    def about(self) -> Sequence[str]:
+        """The documents that a draft of this form is about."""
+        return self.DOCUMENTS
 
     def problems(self) -> Mapping[str, str]:
         """The form's own errors, field key to cause; empty when it can be previewed."""
@@ -249,7 +253,7 @@ class FormScreen(ModalScreen[Result]):
 
     def _restored_note(self, saved: Saved) -> str:
         age = f" from {duration((self.clock.now() - saved.at).total_seconds())} ago" if saved.at else ""
-        text = f"draft{age} restored; F8 starts afresh"
+        text = f"draft{age} restored; ctrl+n starts afresh"
         if self.snapshot is not None:
             changed = [name for name, digest in saved.base.items() if self.snapshot.document(name).sha256 != digest]
             if changed:
@@ -302,7 +306,7 @@ class FormScreen(ModalScreen[Result]):
         drafts, number, now = self._drafts, self._count, self.clock.now()
         path, form, values = self.path, self.form_id, self._values()
         shot = self.snapshot
-        base = {name: shot.document(name).sha256 for name in self.DOCUMENTS} if shot is not None else {}
+        base = {name: shot.document(name).sha256 for name in self.about()} if shot is not None else {}
 
         def save() -> None:
             self.post_message(self.Kept(drafts.save(path, form, values, base, now, number)))

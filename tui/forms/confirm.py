@@ -23,12 +23,16 @@ from tui.widgets.glyphs import palette
 from tui.widgets.pane import Pane, Sheet
 from tui.widgets.text import wrap, wrap_command
 
+OUTDATED = frozenset({"preview_outdated", "head_moved"})
+"""Codes of a refusal that says: what was shown is no longer so."""
+
 
 @dataclass(frozen=True)
 class Deed:
     """Something that can be done: what it writes and changes, its command, and the doing itself.
 
-    `do` returns a sentence about what was done, or raises Refused; it runs in a thread.
+    `do` returns a sentence about what was done, or raises Refused; it runs in a thread. `again` makes the deed anew
+    when `do` was refused because something moved since it was shown.
     """
 
     place: str
@@ -36,10 +40,17 @@ class Deed:
     command: str
     do: Callable[[], str]
     note: str = ""
+    again: Callable[[], Deed] | None = None
+    verb: str = "write"
+    more: Sequence[str] = ()
+    """Further commands, when one is not enough to do the same."""
 
 
 class ConfirmScreen(ModalScreen[str | None]):
-    """Enter does it, Esc goes back; keys of the first 300 ms are ignored. Dismissed with what was done, or None."""
+    """Enter does it, Esc goes back; keys of the first 300 ms are ignored. Dismissed with what was done, or None.
+
+    When something moved since it was shown, it says what, shows the deed as it would be now, and asks again.
+    """
 
     VERTICAL_BREAKPOINTS = [(0, "-short"), (20, "-normal")]
 
@@ -59,6 +70,13 @@ class ConfirmScreen(ModalScreen[str | None]):
             super().__init__()
             self.said, self.findings = said, tuple(findings)
 
+    class Renewed(Message):
+        """What was shown is no longer so; this is."""
+
+        def __init__(self, deed: Deed, findings: Sequence[Finding]) -> None:
+            super().__init__()
+            self.deed, self.findings = deed, tuple(findings)
+
     def __init__(self, deed: Deed, monotonic: Callable[[], float] = time.monotonic) -> None:
         super().__init__()
         self._deed, self._monotonic = deed, monotonic
@@ -74,10 +92,12 @@ class ConfirmScreen(ModalScreen[str | None]):
 
     def on_mount(self) -> None:
         self.app.clear_notifications()
-        pane = self.query_one(Pane)
-        pane.show(lambda width: self.sheet(width).lines)
-        pane.focus()
+        self._show()
+        self.query_one(Pane).focus()
         self._listen()
+
+    def _show(self) -> None:
+        self.query_one(Pane).show(lambda width: self.sheet(width).lines)
 
     def sheet(self, width: int) -> Sheet:
         """The receipt in `width` cells."""
@@ -89,8 +109,9 @@ class ConfirmScreen(ModalScreen[str | None]):
             for line in lines:
                 made.lines += [made.plain(piece) for piece in wrap(inert(line), made.width)]
         made.gap()
-        made.title("The same as a command" + self._deed.note)
-        made.lines += [made.plain(piece, code=True) for piece in wrap_command(self._deed.command, made.width)]
+        made.title(("The same as commands" if self._deed.more else "The same as a command") + self._deed.note)
+        for command in (self._deed.command, *self._deed.more):
+            made.lines += [made.plain(piece, code=True) for piece in wrap_command(command, made.width)]
         return made
 
     @property
@@ -105,7 +126,7 @@ class ConfirmScreen(ModalScreen[str | None]):
 
     def _frame(self) -> None:
         ready = not self._busy and not self.deaf
-        buttons = (Button("Enter", "write", "write", ready), Button("Esc", "back", "back", ready))
+        buttons = (Button("Enter", self._deed.verb, "write", ready), Button("Esc", "back", "back", ready))
         self.query_one(Bar).show(buttons, "writing" if self._busy else "")
 
     def action_write(self) -> None:
@@ -118,7 +139,23 @@ class ConfirmScreen(ModalScreen[str | None]):
         try:
             self.post_message(self.Done(self._deed.do(), ()))
         except Refused as exc:
+            self._refused(exc.findings)
+
+    def _refused(self, findings: Sequence[Finding]) -> None:
+        again = self._deed.again
+        if again is None or not any(item.code in OUTDATED for item in findings):
+            self.post_message(self.Done(None, findings))
+            return
+        try:
+            self.post_message(self.Renewed(again(), findings))
+        except Refused as exc:
             self.post_message(self.Done(None, exc.findings))
+
+    def on_confirm_screen_renewed(self, message: ConfirmScreen.Renewed) -> None:
+        self._deed, self._busy, self._since = message.deed, False, self._monotonic()
+        self.query_one(Problems).show(message.findings)
+        self._show()
+        self._listen()
 
     def on_confirm_screen_done(self, message: ConfirmScreen.Done) -> None:
         self._busy = False

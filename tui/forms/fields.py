@@ -42,7 +42,18 @@ class SafeInput(Input):
 
 
 class SafeArea(TextArea):
-    """A text area whose pasted text cannot act on the terminal."""
+    """A text area whose pasted text cannot act on the terminal; ctrl+home and ctrl+end go to its ends."""
+
+    BINDINGS: ClassVar[list[BindingType]] = [
+        Binding("ctrl+home", "to_end(True)", "first line", show=False, id="area.home"),
+        Binding("ctrl+end", "to_end(False)", "last line", show=False, id="area.end"),
+        Binding("ctrl+shift+home", "to_end(True, True)", "select to the first line", show=False, id="area.select-home"),
+        Binding("ctrl+shift+end", "to_end(False, True)", "select to the last line", show=False, id="area.select-end"),
+    ]
+
+    def action_to_end(self, first: bool, select: bool = False) -> None:
+        """Go to the beginning or the end of the text."""
+        self.move_cursor(self.document.start if first else self.document.end, select=select)
 
     def on_paste(self, event: events.Paste) -> None:
         event.text = editable_text(event.text)

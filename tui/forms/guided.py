@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 from typing import ClassVar, Final
 
@@ -39,9 +39,9 @@ class GuidedForm(FormScreen):
 
     EVENT: ClassVar[str] = ""
 
-    def summary_field(self) -> Field:
+    def summary_field(self, snapshot: Snapshot) -> Field:
         """The summary, not filled in: most people leave it."""
-        usual = view.DEFAULTS[self.EVENT][0]
+        usual = view.default_draft(snapshot, self.participant, self.EVENT).summary
         return LineField("summary", "Summary", "optional", ("--summary",), "", usual)
 
     @property
@@ -74,7 +74,7 @@ class ReviewForm(GuidedForm):
             AreaField("concerns", "Concerns", "one a line"),
             AreaField("changes", "Required changes", "one a line"),
             AreaField("questions", "Questions", "one a line"),
-            self.summary_field(),
+            self.summary_field(snapshot),
         ]
 
     def problems(self) -> Mapping[str, str]:
@@ -123,7 +123,7 @@ class ClassifyForm(GuidedForm):
             AreaField("resolved", "Also resolved", "one a line", ("--resolved", "--resolve")),
             AreaField("deferred", "Also deferred", "one a line, as: question :: reason", ("--defer",)),
             AreaField("blocking", "Also blocking", "one a line", ("--blocking",)),
-            self.summary_field(),
+            self.summary_field(snapshot),
         ]
 
     def problems(self) -> Mapping[str, str]:
@@ -167,24 +167,33 @@ class DocumentForm(GuidedForm):
 
     DOCUMENT: ClassVar[str] = ""
 
+    @property
+    def document(self) -> str:
+        """The document whose text the form holds."""
+        return self.DOCUMENT
+
     def document_field(self, snapshot: Snapshot) -> Field:
         """The document as it is now, to be edited."""
-        text = snapshot.document(self.DOCUMENT).text
+        return self.text_field(snapshot, self.document, (self.document, "--file"))
+
+    def text_field(self, snapshot: Snapshot, label: str, where: Sequence[str]) -> Field:
+        """The field of the document's text; `label` is ours, for it may hold markup."""
+        text = snapshot.document(self.document).text
         pictured = editable_text(text) != text
         hint = "control characters are shown, and saved, as pictures" if pictured else "F3 opens your editor"
-        return AreaField("text", self.DOCUMENT, hint, (self.DOCUMENT, "--file"), text, True)
+        return AreaField("text", label, hint, where, text, True)
 
     def new_text(self, snapshot: Snapshot) -> str | None:
         """The edited text, or None when it is as it was."""
         if not self.query("#field-text"):
             return None
-        text, old = self.text_of("text").rstrip("\n"), snapshot.document(self.DOCUMENT)
+        text, old = self.text_of("text").rstrip("\n"), snapshot.document(self.document)
         same = text in (old.text.rstrip("\n"), editable_text(old.text).rstrip("\n"))
         return None if same and old.data is not None else text + "\n"
 
     def problems(self) -> Mapping[str, str]:
         if self.query("#field-text") and not self.text_of("text").strip():
-            return {"text": f"{self.DOCUMENT} would be empty"}
+            return {"text": f"{self.document} would be empty"}
         return {}
 
     def words(self, text: str | None) -> list[str]:
@@ -202,7 +211,7 @@ class SubmitForm(DocumentForm):
     DOCUMENTS: ClassVar[tuple[str, ...]] = ("proposal.md",)
 
     def fields(self, snapshot: Snapshot) -> list[Field]:
-        return [self.document_field(snapshot), self.summary_field()]
+        return [self.document_field(snapshot), self.summary_field(snapshot)]
 
     def act(self, snapshot: Snapshot) -> Writable:
         text = self.new_text(snapshot)
@@ -227,12 +236,12 @@ class DecisionForm(DocumentForm):
 
     def fields(self, snapshot: Snapshot) -> list[Field]:
         if self.DOCUMENT in view.editable(snapshot, self.participant):
-            return [self.document_field(snapshot), self.summary_field()]
+            return [self.document_field(snapshot), self.summary_field(snapshot)]
         text = snapshot.document(self.DOCUMENT).text
         listed = "\n".join(f"{item.id or '-'} {item.title}\n{item.body.strip()}\n" for item in scan_decisions(text))
         shown = listed or "\n".join(compose.plain_decisions(text))
         reading = ReadingField("decisions", "Decisions", shown, "decisions.md names no decision yet.")
-        return [reading, self.summary_field()]
+        return [reading, self.summary_field(snapshot)]
 
     def act(self, snapshot: Snapshot) -> Writable:
         text = self.new_text(snapshot)
@@ -256,6 +265,63 @@ class AcceptForm(DecisionForm):
     EVENT = "decision_accepted"
 
 
+class DeliverableForm(DocumentForm):
+    """The text of a deliverable, and that it was drafted or revised; which of both follows from the log."""
+
+    HEADING = "Write a deliverable"
+    FORM = "deliverable"
+    EVENT = "deliverable_drafted"
+
+    def fields(self, snapshot: Snapshot) -> list[Field]:
+        self._texts: dict[str, str] = {}
+        choices = _deliverables(snapshot)
+        self._ref = next((one.id for one in choices if not one.reason), choices[0].id if choices else "")
+        which = ChoiceField("doc", "Deliverable", choices, where=("--doc",), value=self._ref)
+        return [which, self.document_field(snapshot), LineField("summary", "Summary", "optional", ("--summary",))]
+
+    @property
+    def document(self) -> str:
+        return self._ref
+
+    def about(self) -> Sequence[str]:
+        return (self._ref,)
+
+    def document_field(self, snapshot: Snapshot) -> Field:
+        return self.text_field(snapshot, "Its text", (*(one.id for one in _deliverables(snapshot)), "--file"))
+
+    def field_changed(self, field: Field) -> None:
+        """Another deliverable shows its own text; what was typed for the one before is kept until the form closes."""
+        text, ref = self.field("text"), str(field.value)
+        if field.key != "doc" or ref == self._ref or self.snapshot is None or not isinstance(text, AreaField):
+            return
+        self._texts[self._ref] = text.text
+        self._ref = ref
+        text.restore(self._texts.get(ref, self.snapshot.document(ref).text))
+
+    def problems(self) -> Mapping[str, str]:
+        return super().problems() if self.field("doc").value else {"doc": "every deliverable is frozen"}
+
+    def act(self, snapshot: Snapshot) -> Writable:
+        text, ref = self.new_text(snapshot), self._ref
+        declared = snapshot.setup.deliverables if snapshot.setup is not None else None
+        primary = declared is not None and ref == declared.primary_ref
+        act = guided.deliver(snapshot, self.participant, None if primary else ref, text, self.summary)
+        return self.made(act, ([] if primary else ["--doc", ref]) + self.words(text))
+
+
+def _deliverables(snapshot: Snapshot) -> list[Choice]:
+    """The declared deliverables, those that are frozen with that reason."""
+    declared = snapshot.setup.deliverables if snapshot.setup is not None else None
+    refs = [declared.ref(item.file) for item in (declared.primary, *declared.supporting)] if declared else []
+    frozen = frozen_refs(snapshot.events)
+    return [
+        Choice(ref, ref, reason="frozen already")
+        if ref in frozen
+        else Choice(ref, ref, "primary" if index == 0 else "supporting")
+        for index, ref in enumerate(refs)
+    ]
+
+
 class FreezeForm(GuidedForm):
     """The primary deliverable, frozen for ever; its status line is set and the digest taken in the same act."""
 
@@ -264,17 +330,10 @@ class FreezeForm(GuidedForm):
     EVENT = "deliverable_frozen"
 
     def fields(self, snapshot: Snapshot) -> list[Field]:
-        declared = snapshot.setup.deliverables if snapshot.setup is not None else None
-        refs = [declared.ref(item.file) for item in (declared.primary, *declared.supporting)] if declared else []
-        frozen = frozen_refs(snapshot.events)
-        choices = [
-            Choice(ref, ref, reason="frozen already")
-            if ref in frozen
-            else Choice(ref, ref, "primary" if index == 0 else "supporting")
-            for index, ref in enumerate(refs)
-        ]
-        first = refs[0] if refs else ""
-        return [ChoiceField("doc", "Deliverable", choices, where=("--doc", *refs), value=first), self.summary_field()]
+        choices = _deliverables(snapshot)
+        refs = [one.id for one in choices]
+        which = ChoiceField("doc", "Deliverable", choices, where=("--doc", *refs), value=refs[0] if refs else "")
+        return [which, self.summary_field(snapshot)]
 
     def problems(self) -> Mapping[str, str]:
         return {} if self.field("doc").value else {"doc": "nothing is left to freeze"}
@@ -301,7 +360,7 @@ class ReadyForm(GuidedForm):
         field = CheckField(
             "ticks", "Lines of readiness.md", checks, "space ticks, * ticks all", ("--tick", "readiness.md")
         )
-        return [field, self.summary_field()]
+        return [field, self.summary_field(snapshot)]
 
     def act(self, snapshot: Snapshot) -> Writable:
         field = self.field("ticks")
@@ -340,7 +399,7 @@ class ConclusionForm(GuidedForm):
             AreaField("approach", "Implementation approach", "optional", ("--approach",)),
             AreaField("assumptions", "Assumptions", "one a line, optional", ("--assumption",)),
             AreaField("next", "Next action", "who does what next", ("--next",)),
-            self.summary_field(),
+            self.summary_field(snapshot),
         ]
 
     @property
@@ -375,6 +434,7 @@ class ConclusionForm(GuidedForm):
 FORMS: Final[Mapping[str, type[GuidedForm]]] = {
     form.EVENT: form
     for form in (
+        DeliverableForm,
         SubmitForm,
         ReviewForm,
         ReviseForm,
@@ -392,7 +452,9 @@ FORMS: Final[Mapping[str, type[GuidedForm]]] = {
 
 def form_for(event: str) -> Callable[..., FormScreen]:
     """What makes the form of an event, called as `(path, participant, clock=…)`; others get the general form."""
-    return FORMS.get(event) or partial(AppendForm, event=event)
+    return FORMS.get("deliverable_drafted" if event == "deliverable_revised" else event) or partial(
+        AppendForm, event=event
+    )
 
 
 __all__ = [
@@ -402,6 +464,7 @@ __all__ = [
     "ClassifyForm",
     "ConclusionForm",
     "DecisionForm",
+    "DeliverableForm",
     "FreezeForm",
     "GuidedForm",
     "ProposeForm",

@@ -3,185 +3,32 @@
 from __future__ import annotations
 
 import shlex
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from functools import partial
 from pathlib import Path
-from typing import ClassVar, Final
-
-from textual.app import ComposeResult
-from textual.binding import Binding, BindingType
-from textual.containers import Vertical, VerticalScroll
-from textual.message import Message
-from textual.screen import ModalScreen
-from textual.worker import Worker, WorkerState
+from typing import Final
 
 from core.clock import Clock
-from core.finding import Finding, Refused, error
-from core.sanitize import inert
+from core.finding import Refused, error
 from core.triage import rules, store
 from core.triage.model import Catalog, Seen
 from core.triage.rules import Wish
 from core.triage.store import OBSERVATIONS, RESOLUTION, TRIAGE, Place
-from tui.forms.bar import Bar, Button
-from tui.forms.confirm import ConfirmScreen, Deed
+from tui.forms.confirm import Deed
+from tui.forms.deeds import DeedForm
 from tui.forms.drafts import Drafts, Saved
 from tui.forms.fields import AreaField, Choice, ChoiceField, Field, LineField
-from tui.forms.preview import Headline
-from tui.forms.problems import Problems
 
-SAVE_AFTER: Final = 0.25
 SHOWN: Final = 12
 """Entries that an alias may be chosen among at once; a longer list is narrowed by typing."""
 
 
-class NamingForm(ModalScreen[str | None]):
-    """Dismissed with what was done, or None. What is typed is kept as a draft."""
-
-    HEADING: ClassVar[str] = ""
-    FORM: ClassVar[str] = ""
-    VERTICAL_BREAKPOINTS = [(0, "-short"), (20, "-normal")]
-    DEFAULT_CSS = """
-    NamingForm { align: center middle; background: $background 60%; }
-    """
-    BINDINGS: ClassVar[list[BindingType]] = [
-        Binding("f2,ctrl+enter", "preview", "preview", id="naming.preview"),
-        Binding("escape", "back", "back", id="naming.back"),
-    ]
-
-    class Checked(Message):
-        """The answers were checked: a deed, or why there is none."""
-
-        def __init__(self, deed: Deed | None, findings: Sequence[Finding]) -> None:
-            super().__init__()
-            self.deed, self.findings = deed, tuple(findings)
-
-    class Restored(Message):
-        """A draft was found."""
-
-        def __init__(self, saved: Saved) -> None:
-            super().__init__()
-            self.saved = saved
+class NamingForm(DeedForm):
+    """About one minted code of a workspace. Dismissed with what was done, or None."""
 
     def __init__(self, root: Path, seen: Seen, catalog: Catalog, by: str | None, drafts: Drafts, clock: Clock) -> None:
-        super().__init__()
-        self.root, self.seen, self.catalog, self.by, self.clock = root, seen, catalog, by, clock
-        self._drafts = drafts
-        self._count, self._pending, self._over = 0, False, False
-
-    @property
-    def _draft(self) -> str:
-        return f"{self.FORM}:{self.seen.code}"
-
-    def fields(self) -> list[Field]:
-        """The fields, filled from the sighting."""
-        return []
-
-    def deed(self) -> Callable[[], Deed]:
-        """What the fields describe, to be checked in a thread. Raises Refused there."""
-        raise Refused(error("nothing_to_do", f"the form {self.FORM!r} describes no act"))
-
-    def compose(self) -> ComposeResult:
-        with Vertical(classes="form"):
-            yield Headline(self.HEADING, self.seen.code)
-            yield Problems()
-            with VerticalScroll(id="fields", can_focus=False):
-                yield from self.fields()
-            yield Bar()
-
-    def on_mount(self) -> None:
-        self._frame()
-        self.query(Field).first().focus_control()
-        self.run_worker(self._restore, group="naming", thread=True, exit_on_error=False)
-
-    def _frame(self, note: str = "") -> None:
-        self.query_one(Bar).show((Button("F2", "preview", "preview"), Button("Esc", "back", "back")), note)
-
-    def _restore(self) -> None:
-        saved = self._drafts.load(self.root, self._draft)
-        if saved is not None:
-            self.post_message(self.Restored(saved))
-
-    def on_naming_form_restored(self, message: NamingForm.Restored) -> None:
-        for field in self.query(Field):
-            field.restore(message.saved.fields.get(field.key))
-        self._frame("draft restored")
-
-    def line(self, key: str) -> str:
-        """What a line field says."""
-        return self.query_one(f"#field-{key}", LineField).text
-
-    def items(self, key: str) -> tuple[str, ...]:
-        """The entries of a list field."""
-        return tuple(self.query_one(f"#field-{key}", AreaField).items)
-
-    def on_field_changed(self, event: Field.Changed) -> None:
-        event.stop()
-        if not self._pending:
-            self._pending = True
-            self.set_timer(SAVE_AFTER, self._save)
-
-    def _save(self) -> None:
-        self._pending = False
-        if self._over or not self.is_attached:
-            return
-        self._count += 1
-        values = {field.key: field.value for field in self.query(Field) if field.value is not None}
-        save = partial(self._drafts.save, self.root, self._draft, values, {}, self.clock.now(), self._count)
-        self.app.run_worker(save, group="drafts", thread=True, exit_on_error=False)
-
-    def action_back(self) -> None:
-        self._save()
-        self.dismiss(None)
-
-    def action_preview(self) -> None:
-        for field in self.query(Field):
-            field.fail(None)
-        self.query_one(Problems).show([])
-        make = self.deed()
-
-        def check() -> None:
-            try:
-                self.post_message(self.Checked(make(), ()))
-            except Refused as exc:
-                self.post_message(self.Checked(None, exc.findings))
-
-        self.run_worker(check, group="naming", thread=True, exclusive=True, exit_on_error=False)
-
-    def on_naming_form_checked(self, message: NamingForm.Checked) -> None:
-        if message.deed is not None:
-            self.app.push_screen(ConfirmScreen(message.deed), self._confirmed)
-            return
-        rest, failed = [], []
-        for finding in message.findings:
-            field = next((one for one in self.query(Field) if finding.where in one.where and not one.failed), None)
-            if field is None:
-                rest.append(finding)
-            else:
-                field.fail(finding.cause)
-                failed.append(field)
-        self.query_one(Problems).show(rest)
-        if failed:
-            failed[0].focus_control()
-
-    def on_worker_state_changed(self, event: Worker.StateChanged) -> None:
-        event.stop()
-        if event.state is WorkerState.ERROR and event.worker.group == "naming":
-            kind = type(event.worker.error).__name__
-            cause = f"the form failed unexpectedly ({kind}: {inert(event.worker.error)}); what was typed is kept"
-            self.post_message(self.Checked(None, (error("internal_error", cause),)))
-
-    def _confirmed(self, said: str | None) -> None:
-        if said is None:
-            return
-        self._over = True
-        self._count += 1
-        remove = partial(self._drafts.remove, self.root, self._draft, self._count)
-        self.app.run_worker(remove, group="drafts", thread=True, exit_on_error=False)
-        self.dismiss(said)
-
-    def on_bar_pressed(self, message: Bar.Pressed) -> None:
-        message.stop()
-        self.run_worker(self.run_action(message.action), group="bar", exit_on_error=False)
+        super().__init__(root, seen.code, drafts, clock)
+        self.seen, self.catalog, self.by = seen, catalog, by
 
 
 def telling(seen: Seen) -> str:
@@ -274,11 +121,11 @@ class AliasForm(NamingForm):
             self.query_one("#field-code", ChoiceField).set_choices(self._matching(self.line("find")))
         super().on_field_changed(event)
 
-    def on_naming_form_restored(self, message: NamingForm.Restored) -> None:
-        find = message.saved.fields.get("find")
+    def restore(self, saved: Saved) -> None:
+        find = saved.fields.get("find")
         if isinstance(find, str):
             self.query_one("#field-code", ChoiceField).set_choices(self._matching(find.strip()))
-        super().on_naming_form_restored(message)
+        super().restore(saved)
 
     def deed(self) -> Callable[[], Deed]:
         choice = self.query_one("#field-code", ChoiceField).choice

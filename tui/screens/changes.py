@@ -20,7 +20,6 @@ from core.sanitize import inert
 from tui.action import DIFF
 from tui.desk import FolderView
 from tui.legal import Context
-from tui.past import last_review
 from tui.screens.choose import Choice, ChooseScreen
 from tui.screens.frame import ConsoleScreen, bindings, home
 from tui.screens.tabs import Tab, TabStrip
@@ -68,9 +67,8 @@ def compare(old: Document, new: Document, since: str, until: str) -> Part | None
 
 def first_since(view: FolderView) -> int:
     """The moment that a person most likely wants to compare with: their review, else their last act, else the start."""
-    review = last_review(view.snapshot, view.me)
-    if review is not None:
-        return review
+    if view.reviewed is not None:
+        return view.reviewed
     events = view.snapshot.events
     acts = (at for at in range(len(events) - 1, -1, -1) if view.me is not None and events[at].actor == view.me)
     return next(acts, 0)
@@ -138,7 +136,7 @@ class DiffScreen(ConsoleScreen):
         event = self.of_view.snapshot.events[index]
         at = parse(event.at)
         clock = at.astimezone().strftime(" %H:%M") if at is not None else ""
-        mine = index == last_review(self.of_view.snapshot, self.of_view.me)
+        mine = index == self.of_view.reviewed
         what = "your review" if mine else f"{inert(event.actor or '?')} {inert(event.name or '?')}"
         return f"seq {event.seq}{clock} {what}"
 
@@ -150,7 +148,7 @@ class DiffScreen(ConsoleScreen):
 
         def load() -> None:
             worker = get_current_worker()
-            with timelines.of(view.snapshot) as line:
+            with timelines.of(view) as line:
                 parts = _parts(line, since, until, words, worker.is_cancelled)
             if not worker.is_cancelled:
                 self.post_message(self.Loaded(parts, token))
@@ -229,7 +227,7 @@ class DiffScreen(ConsoleScreen):
 
     def do_since(self) -> None:
         choices = self._choices()
-        review = last_review(self.of_view.snapshot, self.of_view.me)
+        review = self.of_view.reviewed
         if review is not None:
             choices = [choices[at] for at, one in enumerate(choices) if one.id == str(review)] + [
                 one for one in choices if one.id != str(review)

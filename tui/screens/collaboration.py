@@ -14,11 +14,13 @@ from textual.widgets import ContentSwitcher, Static
 
 from core.acp.model import DOCUMENTS, Event
 from core.acp.view import phase_path
+from core.inbox import InboxItem
 from core.sanitize import inert
 from tui.action import FOLDER
 from tui.actions import BY_ID, entries, footer, next_id
 from tui.desk import FolderView
 from tui.editing import edit
+from tui.forms.drafts import Drafts
 from tui.legal import Context
 from tui.screens.find import FindBar
 from tui.screens.frame import ActionBar, bindings, home
@@ -117,6 +119,9 @@ class CollaborationScreen(Searching, Stepping):
 
     def me(self) -> str | None:
         return self.view.me if self.view is not None else self.console_app.who.anywhere()
+
+    def shows(self, item: InboxItem) -> bool:
+        return item.kind == "acp" and item.path == self.path
 
     def context(self) -> Context:
         return Context(
@@ -463,29 +468,23 @@ class CollaborationScreen(Searching, Stepping):
         if view is not None and view.me is not None:
             app.open_form(form_for(event)(self.path, view.me, clock=app.clock))
 
-    def _append(self, event: str | None = None) -> None:
+    def do_append(self) -> None:
         from tui.forms.append import AppendForm
 
         view, app = self.view, self.console_app
         if view is not None and view.me is not None:
-            app.open_form(AppendForm(self.path, view.me, event=event, clock=app.clock))
-
-    def do_append(self) -> None:
-        self._append()
+            app.open_form(AppendForm(self.path, view.me, clock=app.clock))
 
     def do_declare(self) -> None:
         from tui.screens.declare import DeclareScreen
 
         view, app = self.view, self.console_app
         if view is not None and view.me is not None:
-            app.push_screen(DeclareScreen(self.path, view.me, app.clock), self._declared)
+            app.clear_notifications()
+            app.push_screen(DeclareScreen(self.path, view.me, Drafts(app.user_state), app.clock), self._declared)
 
-    def _declared(self, ref: str | None) -> None:
-        if ref is not None:
+    def _declared(self, said: str | None) -> None:
+        if said is not None:
             self.console_app.do_reread()
             self.go_tab(DELIVERABLES)
-            self.console_app.notify(f"declared {inert(ref)}")
-
-    def do_deliverable(self) -> None:
-        drafted = self.view is not None and self.view.state.drafted
-        self._append("deliverable_revised" if drafted else "deliverable_drafted")
+            self.console_app.notify(said)

@@ -13,11 +13,13 @@ from textual.message import Message
 from textual.widgets import Static
 
 from core.clock import parse
-from core.evidence import Receipts
-from core.finding import Finding, Refused
+from core.evidence import Receipts, Stated
+from core.finding import Finding, Refused, errors
 from core.governance import escalation, members, rules, view
-from core.governance.model import Graph, Member, Membership
+from core.governance.model import STATUS_SCHEMA, Graph, Member, Membership
+from core.governance.store import Kept
 from core.governance.view import Trust
+from core.inbox import InboxItem
 from core.sanitize import inert
 from core.strict import read
 from core.triage.store import Place
@@ -31,9 +33,10 @@ from tui.widgets.glyphs import State, glyphs, palette
 from tui.widgets.pane import Pane, Sheet
 from tui.widgets.rows import Cell, Column, Heading, Row
 
-VIEWS = ("receipts", "members", "graph")
+VIEWS = ("receipts", "statuses", "members", "graph")
 LEVELS = {"trusted": State.DONE, "untrusted": State.FAILED, "invalid": State.FAILED}
 ORDER = ("invalid", "untrusted", "trusted")
+STANDINGS = {"done": State.DONE, "failed": State.FAILED, "continuing": State.LIVE, "needs_human": State.FAILED}
 
 
 class EcosystemScreen(ListScreen):
@@ -42,7 +45,7 @@ class EcosystemScreen(ListScreen):
     WHERE = ECOSYSTEM
     BINDINGS = bindings(ECOSYSTEM)
     COLUMNS = (
-        Column("state", min=11, max=11),
+        Column("state", min=11, max=20),
         AGE,
         Column("name", min=16, max=60),
         Column("schema", min=12, max=32, priority=2),
@@ -108,6 +111,13 @@ class EcosystemScreen(ListScreen):
                     return store, item
         return None
 
+    def _stated(self, id: str) -> Stated | None:
+        for store in self.receipts:
+            for item in store.statuses:
+                if _status_id(store, item.kept) == id:
+                    return item
+        return None
+
     def _member(self, id: str) -> Member | None:
         rows = self._map.members if self._map is not None else []
         return next((item for item in rows if item.component == id), None)
@@ -122,6 +132,8 @@ class EcosystemScreen(ListScreen):
     def make_rows(self, needle: str) -> list[Row | Heading]:
         if self.shown == "receipts":
             return self._receipt_rows(needle)
+        if self.shown == "statuses":
+            return self._status_rows(needle)
         if self.shown == "members":
             return [
                 Row(item.component, (Cell(""), Cell(""), Cell(item.component), Cell(""), Cell(""), Cell(item.owns)))
@@ -170,6 +182,31 @@ class EcosystemScreen(ListScreen):
                 made += [Heading(level.capitalize(), len(rows)), *rows]
         return made
 
+    def _status_rows(self, needle: str) -> list[Row | Heading]:
+        now = self.console_app.clock.now()
+        made: list[Row | Heading] = []
+        for store in self.receipts:
+            for item in (one.kept for one in store.statuses):
+                status = item.made
+                word = status.state if status is not None else "invalid"
+                goal = status.goal if status is not None else ""
+                if needle and needle not in f"{item.file}\n{goal}\n{word}".casefold():
+                    continue
+                problem = next(iter(errors(item.findings)), None)
+                asked = status.needs_human if status is not None else None
+                why = asked.action if asked is not None else problem.cause if problem is not None else goal
+                cells = (
+                    Cell(word, STANDINGS.get(word, State.FAILED if status is None else State.WAITING)),
+                    Cell(age(item.since, now), role="muted"),
+                    Cell(item.file),
+                    Cell(STATUS_SCHEMA, role="muted"),
+                    Cell("", role="muted"),
+                    Cell(why, role="muted"),
+                )
+                made.append(Row(_status_id(store, item), cells))
+        # What asks for a person comes first.
+        return sorted(made, key=lambda row: row.cells[0].text != "needs_human" if isinstance(row, Row) else True)
+
     def headline(self) -> Text:
         colours = palette(self.app)
         text = Text.assemble(("Ecosystem", colours.strong), no_wrap=True, end="")
@@ -181,6 +218,11 @@ class EcosystemScreen(ListScreen):
         return text
 
     def empty(self) -> str:
+        if self.shown == "statuses":
+            return (
+                "No status lies among the receipts of this workspace.\n"
+                "Agents leave one where they stop: receipts/NAME.json. Press f to look at a file elsewhere."
+            )
         if self.shown != "receipts":
             return "Reading the map"
         return (
@@ -197,7 +239,10 @@ class EcosystemScreen(ListScreen):
             self._show_detail()
 
     def _show_detail(self) -> None:
-        self.query_one("#report", Pane).show(self._sheet)
+        report = self.query_one("#report", Pane)
+        # The graph is whole by itself.
+        report.display = self.shown != "graph" or self._status is not None
+        report.show(self._sheet)
 
     def _sheet(self, width: int) -> list[Text]:
         colours = palette(self.app)
@@ -207,6 +252,11 @@ class EcosystemScreen(ListScreen):
             self._say_status(made, self._status)
         elif row is not None and (found := self._trust(row.id)) is not None:
             self._say_receipt(made, *found)
+        elif row is not None and (stated := self._stated(row.id)) is not None:
+            kept = stated.kept
+            report = view.report(kept.made) if kept.made is not None else ""
+            said = self.Rendered(kept.file, report, stated.command, stated.reason, kept.findings)
+            self._say_status(made, said)
         elif row is not None and (member := self._member(row.id)) is not None:
             made.put("component", member.component, colours.strong)
             made.put("owns", member.owns)
@@ -299,13 +349,27 @@ class EcosystemScreen(ListScreen):
         self._show_detail()
         self.query_one("#report", Pane).focus()
 
-    def go_to(self, root: Path, name: str) -> None:
-        """Show a receipt of a workspace, now or once it was read."""
-        self._view, self._status = 0, None
+    def _row_of(self, item: InboxItem) -> str | None:
+        """The row that an item of the inbox is about."""
         for store in self.receipts:
-            for item in store.known:
-                if store.root == root and str(item.receipt.id or item.receipt.file) == name:
-                    self._go_to = _row_id(store, item)
+            if store.root != item.path:
+                continue
+            for stated in store.statuses if item.kind == "status" else ():
+                if stated.kept.file == item.title:
+                    return _status_id(store, stated.kept)
+            for known in store.known if item.kind == "receipt" else ():
+                if str(known.receipt.id or known.receipt.file) == item.title:
+                    return _row_id(store, known)
+        return None
+
+    def shows(self, item: InboxItem) -> bool:
+        row = self.rows.row
+        return row is not None and row.id == self._row_of(item)
+
+    def go_to(self, item: InboxItem) -> None:
+        """Show a receipt or a status of a workspace, now or once it was read."""
+        self._view, self._status = VIEWS.index("statuses" if item.kind == "status" else "receipts"), None
+        self._go_to = self._row_of(item)
         self.rows.focus()
         self.listed()
 
@@ -318,6 +382,10 @@ class EcosystemScreen(ListScreen):
 
 def _row_id(store: Receipts, item: Trust) -> str:
     return f"receipt:{store.root}\n{item.receipt.file}"
+
+
+def _status_id(store: Receipts, item: Kept) -> str:
+    return f"status:{store.root}\n{item.file}"
 
 
 def _haystack(item: Trust) -> str:

@@ -21,6 +21,7 @@ from tui.widgets.glyphs import State, glyphs, palette
 from tui.widgets.text import fit_str
 
 if TYPE_CHECKING:
+    from core.inbox import InboxItem
     from tui.app import ConsoleApp
 
 MODES = {"live": (State.DONE, "live"), "polling": (State.WAITING, "polling"), "stale": (State.WARN, "stale")}
@@ -177,6 +178,13 @@ class ConsoleScreen(Screen[None]):
         app = self.console_app
         self.query_one(HeaderBar).show(self.place(), self.me(), app.mode, app.waiting_count)
         self.query_one(ActionBar).show(footer(self.context(), app.keys))
+
+    def shows(self, item: InboxItem) -> bool:
+        """Whether this screen is about an item of the inbox now."""
+        return False
+
+    def go_to(self, item: InboxItem) -> None:
+        """Show what an item of this screen's system is about, now or once it was read."""
 
     def listed(self) -> None:
         """The list or the inbox changed."""

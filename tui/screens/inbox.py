@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 from datetime import timedelta
 from pathlib import Path
 
@@ -11,7 +12,10 @@ from rich.text import Text
 from core.inbox import LANES, InboxItem, groups
 from core.sanitize import inert
 from tui.action import INBOX
+from tui.action_workflow import Picked
 from tui.actions import BY_ID
+from tui.legal import Context
+from tui.screens.answering import Asked, asked_by, open_answer
 from tui.screens.choose import Choice, ChooseScreen
 from tui.screens.frame import bindings
 from tui.screens.listing import AGE, ListScreen, age
@@ -142,6 +146,24 @@ class InboxScreen(ListScreen):
     def item(self, id: str) -> InboxItem | None:
         """The item of a row."""
         return next((one for one in self.console_app.waiting if _row_id(one) == id), None)
+
+    def _asked(self) -> Asked | None:
+        """The questions of workflows that the current row stands for."""
+        row = self.rows.row if self.is_mounted else None
+        if row is None:
+            return None
+        item = self.item(row.id)
+        folded = self._folded.get(row.id.removeprefix(_FOLDED), []) if row.id.startswith(_FOLDED) else []
+        return asked_by(self.console_app, [item] if item is not None else folded)
+
+    def context(self) -> Context:
+        asked = self._asked()
+        return replace(super().context(), workflow=Picked(asks=len(asked[1]) if asked is not None else 0))
+
+    def do_answer(self) -> None:
+        asked, me = self._asked(), self.me()
+        if asked is not None and me is not None:
+            open_answer(self.console_app, *asked, me)
 
     def path_of(self, id: str) -> Path | None:
         item = None if id.startswith(_FOLDED) else self.item(id)

@@ -109,7 +109,7 @@ class Stepping(ConsoleScreen):
 
         def read() -> None:
             worker = get_current_worker()
-            with timelines.of(now.snapshot) as line:
+            with timelines.of(now) as line:
                 # Keys come faster than a slow disk answers: only the last one counts.
                 if not worker.is_cancelled:
                     self.post_message(self.Read(look_back(now, line, wanted), token))

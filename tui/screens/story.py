@@ -157,7 +157,7 @@ class StoryScreen(ConsoleScreen):
 
         def tell() -> None:
             try:
-                with timelines.of(view.snapshot) as line:
+                with timelines.of(view) as line:
                     made = story.of_event(line, about) if isinstance(about, int) else story.of_decision(line, about)
                 self.post_message(self.Told(made))
             except Refused as exc:
@@ -211,7 +211,7 @@ class StoryScreen(ConsoleScreen):
         view, timelines, current = self.of_view, self.console_app.timelines, self.current
 
         def read() -> None:
-            with timelines.of(view.snapshot) as line:
+            with timelines.of(view) as line:
                 self.post_message(self.Opened(current, *_opened(line, moment)))
 
         self.run_worker(read, name="entry", group="entry", exclusive=True, thread=True, exit_on_error=False)

@@ -7,15 +7,16 @@ from functools import partial
 from pathlib import Path
 
 from rich.text import Text
-from textual import on
+from textual import events, on
 from textual.app import ComposeResult
 from textual.content import Content
 from textual.message import Message
-from textual.widgets import Static, TextArea
+from textual.widgets import Input, Static, TextArea
 
 from core.clock import parse
 from core.evidence import Vocabulary
 from core.finding import Finding, Refused
+from core.inbox import InboxItem
 from core.sanitize import inert
 from core.strict import read
 from core.triage import rules
@@ -380,6 +381,12 @@ class TriageScreen(ListScreen):
     def do_signal(self) -> None:
         self._area.focus()
 
+    def on_paste(self, event: events.Paste) -> None:
+        """What is pasted while no field has the focus is a signal."""
+        if not isinstance(self.focused, (Input, TextArea)):
+            self._area.focus()
+            self._area.insert(editable_text(event.text))
+
     def do_open_signal(self) -> None:
         self.app.push_screen(AskScreen("Open a signal", "File", "a path; ~ is your home"), self._open)
 
@@ -476,10 +483,14 @@ class TriageScreen(ListScreen):
             self.console_app.reading.look_again()
             self._classify(self.signal)
 
-    def go_to(self, root: Path, code: str) -> None:
+    def shows(self, item: InboxItem) -> bool:
+        found = self.subject()
+        return item.kind == "triage" and found is not None and (found[0].root, found[1].code) == (item.path, item.title)
+
+    def go_to(self, item: InboxItem) -> None:
         """Show a minted code of a workspace, now or once it was read."""
         self._catalogue = False
-        self._go_to = f"{_CODE}{root}\n{code}"
+        self._go_to = f"{_CODE}{item.path}\n{item.title}"
         self.rows.focus()
         self.listed()
 

@@ -21,11 +21,12 @@ class Pane(LineView):
         super().__init__(id=id)
         self._make: Make = lambda width: ()
 
-    def show(self, make: Make) -> None:
-        """Show this from now on, from its beginning."""
+    def show(self, make: Make, keep: bool = False) -> None:
+        """Show this from now on, from its beginning; `keep`: it is the same thing again, and stays where it is."""
         self._make = make
         self.set_lines(make(self.text_width))
-        self.scroll_home(animate=False)
+        if not keep:
+            self.scroll_home(animate=False)
 
     def resized(self, width: int) -> None:
         self.set_lines(self._make(width))
@@ -54,14 +55,15 @@ class Sheet:
         return Text(text, self._code if code else self._text, end="")
 
     def put(self, label: str, value: str | Iterable[str], style: StyleType | None = None) -> None:
-        """`label  value`; a list is one value a line."""
+        """`label  value`; a list is one value a line, and spaces at a value's begin indent all its lines."""
         values = [value] if isinstance(value, str) else list(value)
         room = self.width - self.LABEL - 1
         first = True
         for one in values:
-            for piece in wrap(inert(one), room):
+            indent = min(len(one) - len(one.lstrip(" ")), room // 2)
+            for piece in wrap(inert(one), room - indent):
                 made = Text(f"{label if first else '':<{self.LABEL}} ", self._muted, end="")
-                made.append(piece, style or self._text)
+                made.append(" " * indent + piece, style or self._text)
                 self.lines.append(made)
                 first = False
 

@@ -1,12 +1,11 @@
-"""The actions of the screens Triage and Ecosystem (docs/specs/console.md §2)."""
+"""The actions of the screen Triage (docs/specs/console.md §2)."""
 
 from __future__ import annotations
 
-from tui.action import ECOSYSTEM, TRIAGE, Action
+from tui.action import TRIAGE, Action
 from tui.legal import Context, Reason, always, selected
 
-_IN_TRIAGE, _IN_ECOSYSTEM = frozenset({TRIAGE}), frozenset({ECOSYSTEM})
-_BOTH = frozenset({TRIAGE, ECOSYSTEM})
+_IN_TRIAGE = frozenset({TRIAGE})
 
 
 def has_signal(context: Context) -> Reason | None:
@@ -111,31 +110,5 @@ TRIAGE_ACTIONS: tuple[Action, ...] = (
         "Look",
         always,
         "collab triage catalog",
-    ),
-    Action("narrow", "/", "filter", "Show only rows that hold a text.", _BOTH, 30, "Look", always),
-)
-
-ECOSYSTEM_ACTIONS: tuple[Action, ...] = (
-    Action(
-        "next-view",
-        "t,>",
-        "next view",
-        "Receipts, members, graph: the next of them.",
-        _IN_ECOSYSTEM,
-        2,
-        "Look",
-        always,
-        "collab members table",
-    ),
-    Action(
-        "status-file",
-        "f",
-        "open a status",
-        "Show a status file, and the command that it compiles to.",
-        _IN_ECOSYSTEM,
-        3,
-        "Look",
-        always,
-        "collab status render FILE",
     ),
 )
