@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 import time
-from datetime import UTC, datetime
+from datetime import UTC, datetime, tzinfo
 from typing import Protocol
 
 
@@ -40,6 +40,18 @@ def parse(value: object) -> datetime | None:
         return None if moment.tzinfo is None else moment.astimezone(UTC)
     except (ValueError, OverflowError):
         return None
+
+
+def local(moment: datetime | None, form: str, unknown: str = "", zone: tzinfo | None = None) -> str:
+    """A moment where the reader is, as `strftime` writes it; at the ends of the calendar, where that day does not
+    exist there, in UTC. `unknown` stands for None.
+    """
+    if moment is None:
+        return unknown
+    try:
+        return moment.astimezone(zone).strftime(form)
+    except (OverflowError, ValueError, OSError):
+        return moment.strftime(form)
 
 
 def duration(seconds: float) -> str:

@@ -6,6 +6,7 @@ Read again only when a file changed. Nothing here raises: what cannot be read is
 from __future__ import annotations
 
 import os
+import time
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from datetime import timedelta
@@ -16,15 +17,18 @@ from typing import TYPE_CHECKING, TypeAlias
 from core.clock import SYSTEM, Clock
 from core.files import explain
 from core.finding import Finding, Refused
-from core.workspace import Item, Place
+from core.workspace import STORES, Item, Place
 
 if TYPE_CHECKING:
     from core.delegation.desk import PlanDesk, PlanView
-    from core.governance.store import Kept
+    from core.governance.store import Kept, Shelf
     from core.governance.view import Trust
     from core.inbox import InboxItem
     from core.triage.model import Catalog, Seen
     from core.workflow.desk import Desk, Workflows
+
+RESTS = 5
+"""So many times as long as it took to read is a store left alone by whoever watches."""
 
 Marks = tuple[object, ...]
 
@@ -80,11 +84,13 @@ class Evidence:
     """Views of stores, kept as long as nothing in them changes. Not shared between threads."""
 
     def __init__(self, clock: Clock = SYSTEM, open_age: timedelta | None = None, live: bool = False) -> None:
-        """`open_age`: from when on an open delegation asks for a person. `live`: what costs time is spread over looks."""
+        """`open_age`: from when on an open delegation asks for a person; `live` spreads over looks what costs time."""
         self._clock, self._open_age, self._live = clock, open_age, live
         self._known: dict[Place, tuple[Marks, View]] = {}
         self._desks: dict[Path, Desk] = {}
         self._plans: dict[Path, PlanDesk] = {}
+        self._shelves: dict[Path, Shelf] = {}
+        self._rest: dict[Place, float] = {}
 
     def look(self, places: Iterable[Place]) -> tuple[View, ...]:
         """The views of these stores, in their order; what is gone is forgotten."""
@@ -104,17 +110,23 @@ class Evidence:
             self._plans.popitem()[1].close()
 
     def _view(self, place: Place) -> View:
-        marks = _marks(place)
         known = self._known.get(place)
+        if known is not None and self._live and place.kind in STORES and time.monotonic() < self._rest.get(place, 0.0):
+            return known[1]
+        marks, started = _marks(place), time.monotonic()
         if known is not None and known[0] == marks:
             return known[1]
         if place.kind == "workflow":
             made: View = self._workflows(place.path)
         elif place.kind == "plan":
             made = self._plan(place.path)
+        elif place.kind == "triage":
+            made = vocabulary(place.path)
         else:
-            made = vocabulary(place.path) if place.kind == "triage" else receipts(place.path)
+            made = self._receipts(place.path)
         self._known[place] = (marks, made)
+        # What takes long to read is not read at every change, so that what is quick is shown at once.
+        self._rest[place] = time.monotonic() + RESTS * (time.monotonic() - started)
         return made
 
     def _workflows(self, path: Path) -> Workflows:
@@ -130,6 +142,13 @@ class Evidence:
                 desk.close()
             found = exc.findings if isinstance(exc, Refused) else (explain(exc, str(path)),)
             return unreadable(path, found, self._clock)
+
+    def _receipts(self, path: Path) -> Receipts:
+        if path not in self._shelves:
+            from core.governance import boundary, store
+
+            self._shelves[path] = store.Shelf(path / boundary.RECEIPTS, path)
+        return receipts(path, self._shelves[path])
 
     def _plan(self, path: Path) -> PlanView:
         if path not in self._plans:
@@ -178,15 +197,17 @@ def vocabulary(root: Path) -> Vocabulary:
     return Vocabulary(root, catalog, made.codes, (*catalog.warnings, *made.findings))
 
 
-def receipts(root: Path) -> Receipts:
-    """Every receipt below `<root>/receipts`, its references followed, and every status."""
+def receipts(root: Path, shelf: Shelf | None = None) -> Receipts:
+    """Every receipt below `<root>/receipts`, its references followed, and every status.
+
+    A shelf that was looked at before has read the rest already.
+    """
     from core.governance import boundary, store, view
     from core.triage.store import Place as Workspace
 
     try:
-        catalog, folder = Workspace(root).load(), root / boundary.RECEIPTS
-        statuses = tuple(_stated(one) for one in store.statuses(folder, catalog, root))
-        return Receipts(root, tuple(view.trusts(store.receipts(folder, catalog))), (), statuses)
+        found, kept = (shelf or store.Shelf(root / boundary.RECEIPTS, root)).look(Workspace(root).load())
+        return Receipts(root, tuple(view.trusts(found)), (), tuple(_stated(one) for one in kept))
     except Refused as exc:
         return Receipts(root, (), exc.findings)
 

@@ -16,6 +16,7 @@ from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
+from typing import BinaryIO
 
 from core.finding import Finding, Refused, error
 
@@ -399,6 +400,18 @@ class Root:
             pass
         except OSError as exc:
             raise Refused(self.explain(exc, name)) from exc
+
+
+def open_named(name: str | Path) -> BinaryIO:
+    """A file that a person named, for reading; links are followed. Raises OSError, ValueError.
+
+    A named pipe is refused: whoever can write beside a file can put one in its place, and nobody need ever write into
+    it. What a shell substitutes (`/dev/fd/…`) has no name in a folder and is read.
+    """
+    real = os.path.realpath(name)
+    if not real.startswith("/dev/fd/") and os.path.exists(real) and stat.S_ISFIFO(os.stat(real).st_mode):
+        raise OSError(errno.EINVAL, "it is a named pipe")
+    return open(name, "rb")
 
 
 _NO_REPLACE = {"linux": ("renameat2", 1), "darwin": ("renameatx_np", 4)}

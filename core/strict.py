@@ -12,12 +12,12 @@ import re
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Annotated, Any, TypeVar
 
 from pydantic import AfterValidator, BaseModel, Field, TypeAdapter, ValidationError
 from pydantic_core import PydanticCustomError
 
+from core.files import open_named
 from core.finding import Finding, Refused, error
 from core.journal import too_deep
 
@@ -78,7 +78,7 @@ class Parsed:
 def read(name: str, cap: int = CAP) -> bytes:
     """The bytes of a file that the caller named. Raises Refused (`file_unreadable`, `file_too_large`)."""
     try:
-        with Path(name).open("rb") as handle:
+        with open_named(name) as handle:
             data = handle.read(cap + 1)
     except (OSError, ValueError) as exc:
         reason = exc.strerror if isinstance(exc, OSError) and exc.strerror else str(exc)

@@ -19,7 +19,7 @@ from tui.legal import (
     may_edit,
     opened,
     participant,
-    readable,
+    searchable,
     several,
     steps,
     steps_back,
@@ -139,7 +139,7 @@ ACP_ACTIONS: tuple[Action, ...] = (
         opened,
         "collab validate --folder {folder}",
     ),
-    Action("find", "/", "find", "Find a text in this document or log.", _IN_FOLDER, 32, "Look", readable),
+    Action("find", "/", "find", "Find a text in this document, log or diff.", _TABS, 32, "Look", searchable),
     Action(
         "filter-log",
         "f",
@@ -220,6 +220,7 @@ ACP_ACTIONS: tuple[Action, ...] = (
         3,
         "Look",
         always,
+        "collab diff --folder {folder} --since SEQ --side-by-side",
     ),
     Action(
         "since",

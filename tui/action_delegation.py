@@ -48,7 +48,7 @@ class Standing:
             return "run-gate" if self.claim else "launch"
         if self.status == "pending":
             return "begin-task"
-        return "complete-task" if not self.missing else "launch"
+        return "open-only" if self.status == "completed" else "launch"
 
 
 _NOTHING = Standing()

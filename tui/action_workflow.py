@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from tui.action import INBOX, RUN, WORKFLOWS, Action
-from tui.legal import Context, Reason, always, selected
+from tui.legal import Context, Reason, always
 
 _IN_LIST = frozenset({WORKFLOWS})
 _IN_RUN = frozenset({RUN})
@@ -44,6 +44,11 @@ def asked(context: Context) -> Reason | None:
     if not _picked(context).asks:
         return Reason("nothing here waits for an answer")
     return None if context.me is not None else _NOBODY
+
+
+def unfoldable(context: Context) -> Reason | None:
+    """A run, or a question of one."""
+    return None if _picked(context).run is not None else Reason("select a run, or a question of one")
 
 
 def startable(context: Context) -> Reason | None:
@@ -126,7 +131,7 @@ WORKFLOW_ACTIONS: tuple[Action, ...] = (
         _IN_LIST,
         3,
         "Look",
-        selected,
+        unfoldable,
         "collab workflow status RUN",
         own=True,
     ),

@@ -91,9 +91,10 @@ class Keys:
     """Which keys do what, with the person's keymap applied. `problems` are (action id, reason) pairs."""
 
     def __init__(self, keymap: Mapping[str, str] | None = None) -> None:
-        from tui.keymap import resolve
+        from tui.keymap import default_keys, resolve
 
         self._keys, self.problems = resolve(keymap or {})
+        self._moved = [action for action in ACTIONS if self._keys[action.id] != default_keys(action)]
 
     def of(self, action: Action) -> tuple[str, ...]:
         """The keys of an action, the shown one first."""
@@ -104,9 +105,12 @@ class Keys:
         return show_key(self.of(action)[0]) if self.of(action) else ""
 
     def textual(self) -> dict[str, str]:
-        """The same as Textual's keymap, by binding id."""
+        """Keys that are others than the registry's, as Textual's keymap: binding id to keys.
+
+        It is laid over all bindings at every key that is pressed, so what stays as it is has no place in it.
+        """
         made = {}
-        for action in ACTIONS:
+        for action in self._moved:
             plain, field = split(self.of(action))
             for name, keys in ((action.id, plain), (f"{action.id}.field", field)):
                 if keys:

@@ -224,6 +224,16 @@ def has_story(context: Context) -> Reason | None:
     return reason
 
 
+def searchable(context: Context) -> Reason | None:
+    """A folder that was read; where changes are shown, there must be some."""
+    from tui.action import DIFF, STORY
+
+    reason = readable(context)
+    if reason is None and context.screen in (DIFF, STORY) and not context.parts:
+        return Reason("there is nothing to look through")
+    return reason
+
+
 def several(context: Context) -> Reason | None:
     """More than one part to choose from."""
     return None if context.parts > 1 else Reason("there is no other")

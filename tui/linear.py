@@ -25,6 +25,7 @@ SCREENS: tuple[tuple[str, str, str], ...] = (
     ),
     ("Changes since my review", "a unified diff", "collab diff --folder F --as ID --since-my-review"),
     ("Changes between two events", "a unified diff", "collab diff --folder F --since SEQ --until SEQ"),
+    ("Changes side by side", "old and new in two columns", "collab diff --folder F --since SEQ --side-by-side"),
     ("Story of an event", "only what led to it, and what each event changed", "collab log --folder F --story SEQ"),
     ("Story of a decision", "where it was written, and what followed", "collab log --folder F --story D1"),
     ("Delegations", "every plan: draft, active or completed, since when, health", "collab list"),

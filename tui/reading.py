@@ -32,6 +32,7 @@ from core.journal import EMPTY
 from core.state import UserState
 from core.watch import Watcher
 from core.workspace import Item, Place, Summaries, discover, store_root
+from tui.collector import Collector
 from tui.desk import FolderView, look
 from tui.past import Marks
 from tui.settings import Who, remember
@@ -160,6 +161,7 @@ class Reading:
         self._items: dict[Path, Item] = {}
         self._left: list[Path] = []
         self._readers: dict[Path, Live] = {}
+        self._collector = Collector()
         self._marks: dict[Path, object] = {}
         self._changed: dict[Path, Marks] = {}
         self._extra: dict[Path, tuple[Path, ...]] = {}
@@ -240,8 +242,9 @@ class Reading:
                 mode = self._watcher.mode if self._turned else "live"
                 self._post(Looked(mode if self._watching else "polling"))
         finally:
-            for reader in self._readers.values():
-                reader.close()
+            for path, live in self._readers.items():
+                live.close()
+                self._collector.let_go(path)
             self._evidence.close()
 
     def _take(self) -> list[_Request] | None:
@@ -277,6 +280,7 @@ class Reading:
                     self._extra.pop(path, None)
                     self._marks.pop(path, None)
                     self._changed.pop(path, None)
+                    self._collector.let_go(path)
                     self._rewatch()
                 case _Changed(paths):
                     everything = everything or not paths
@@ -376,15 +380,24 @@ class Reading:
         return self._who.of(item.path, item.participants) or self._who.anywhere()
 
     def _read(self, path: Path) -> None:
-        live = self._readers[path]
-        judged: Judged | None = None
+        first = path not in self._changed
+        with self._collector.resting() if first else contextlib.nullcontext():
+            judged = self._look(path, first)
+        if judged is not None:
+            if first and len(judged.snapshot.events) > LONG:
+                self._collector.keep(path)
+            self._readers[path].remember(judged.snapshot)
+
+    def _look(self, path: Path, first: bool) -> Judged | None:
+        """Read, judge and hand over a folder; None when it is as it was, or could not be read."""
+        live, judged = self._readers[path], None
         try:
             snapshot = live.refresh()
             mark = (_fingerprint(snapshot), self._who)
             if self._marks.get(path) == mark:
-                return
+                return None
             self._marks[path] = mark
-            if path not in self._changed:
+            if first:
                 self._changed[path] = Marks(seen.recall(self._state, snapshot))
                 if len(snapshot.events) > LONG:
                     # Of a long log much is remembered: it is shown before all of that is read.
@@ -402,8 +415,7 @@ class Reading:
         else:
             self._follow(path, snapshot)
         self._post(FolderRead(view))
-        if judged is not None:
-            live.remember(judged.snapshot)
+        return judged
 
     def _follow(self, path: Path, snapshot: Snapshot) -> None:
         """Deliverables lie in folders of their own, which the watcher must see too."""

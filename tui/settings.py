@@ -15,6 +15,7 @@ from dataclasses import dataclass, field, fields, replace
 from pathlib import Path
 from typing import Any, Literal
 
+from core.files import open_named
 from core.finding import Finding, warning
 from core.state import UserState
 
@@ -92,7 +93,7 @@ def no_colour(environ: Mapping[str, str]) -> bool:
 def load(path: Path) -> Loaded:
     """Read config.toml. A missing file is fine: `found` says so."""
     try:
-        with path.open("rb") as handle:
+        with open_named(path) as handle:
             data = handle.read(_CAP + 1)
     except FileNotFoundError:
         return Loaded(Settings(), path, found=False)
@@ -118,6 +119,9 @@ def load(path: Path) -> Loaded:
         return Loaded(Settings(), path, (_finding(path, "config_malformed", cause, line),))
     except RecursionError:
         return Loaded(Settings(), path, (_finding(path, "config_malformed", f"nested too deeply; {_ALL}"),))
+    except ValueError:
+        # Says no line: Python makes no number of so many digits.
+        return Loaded(Settings(), path, (_finding(path, "config_malformed", f"a number is too long; {_ALL}"),))
     settings, findings = _validate(raw, text, path)
     return Loaded(settings, path, tuple(findings))
 
@@ -195,8 +199,9 @@ def _edit(path: Path) -> str:
 def keymap_finding(loaded: Loaded, action: str, reason: str) -> Finding:
     """A finding about one line of `[keymap]`; the registry knows what is wrong with it."""
     try:
-        text = loaded.path.read_text(encoding="utf-8")
-    except (OSError, ValueError):
+        with open_named(loaded.path) as handle:
+            text = handle.read(_CAP).decode("utf-8", "replace")
+    except OSError:
         text = ""
     line = line_of(text, ("keymap", action))
     return _finding(loaded.path, "keymap_invalid", f"line {line}: keymap.{action}: {reason}", line)

@@ -2,25 +2,36 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
+from importlib import import_module
 
 from core.inbox import InboxItem
 from tui.screens.collaborations import CollaborationsScreen
-from tui.screens.delegations import DelegationsScreen
-from tui.screens.ecosystem import EcosystemScreen
 from tui.screens.frame import ConsoleScreen
 from tui.screens.inbox import InboxScreen
-from tui.screens.triage import TriageScreen
-from tui.screens.workflows import WorkflowsScreen
 
 
 @dataclass(frozen=True, slots=True)
 class System:
-    """One system. `mode` is also the id of the action that opens it; `kinds` are those of its inbox items."""
+    """One system. `mode` is also the id of the action that opens it; `kinds` are those of its inbox items.
+
+    `screen` makes its screen the first time that it is opened.
+    """
 
     mode: str
-    screen: type[ConsoleScreen]
+    screen: Callable[[], ConsoleScreen]
     kinds: frozenset[str] = frozenset()
+
+
+def _made(module: str, name: str) -> Callable[[], ConsoleScreen]:
+    """A screen whose module is read when it is opened: the first paint does not wait for what nobody looks at."""
+
+    def make() -> ConsoleScreen:
+        kind: type[ConsoleScreen] = getattr(import_module(f"tui.screens.{module}"), name)
+        return kind()
+
+    return make
 
 
 DELEGATION_KINDS = frozenset(
@@ -30,10 +41,10 @@ DELEGATION_KINDS = frozenset(
 SYSTEMS: tuple[System, ...] = (
     System("inbox", InboxScreen),
     System("collaborations", CollaborationsScreen),
-    System("delegations", DelegationsScreen, DELEGATION_KINDS),
-    System("workflows", WorkflowsScreen, frozenset({"workflow"})),
-    System("triage", TriageScreen, frozenset({"triage"})),
-    System("ecosystem", EcosystemScreen, frozenset({"receipt", "status"})),
+    System("delegations", _made("delegations", "DelegationsScreen"), DELEGATION_KINDS),
+    System("workflows", _made("workflows", "WorkflowsScreen"), frozenset({"workflow"})),
+    System("triage", _made("triage", "TriageScreen"), frozenset({"triage"})),
+    System("ecosystem", _made("ecosystem", "EcosystemScreen"), frozenset({"receipt", "status"})),
 )
 
 

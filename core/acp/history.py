@@ -104,14 +104,11 @@ def read_record(raw: Mapping[str, Any], before: Record | None = None) -> Record 
     seq, end, log, documents = raw.get("seq"), raw.get("end"), raw.get("log"), raw.get("documents")
     if type(seq) is not int or type(end) is not int or not _is_sha(log) or not isinstance(documents, dict):
         return None
-    kept: Mapping[str, str] = {str(name): value for name, value in documents.items() if _is_sha(value)}
-    if before is not None:
-        was = before.documents
-        kept = (
-            was
-            if kept == was
-            else {name: was[name] if was.get(name) == value else value for name, value in kept.items()}
-        )
+    was: Mapping[str, str] = before.documents if before is not None else {}
+    kept = was
+    if documents != was:
+        kept = {str(name): value for name, value in documents.items() if _is_sha(value)}
+        kept = {name: was[name] if was.get(name) == value else value for name, value in kept.items()}
     return Record(seq, str(raw.get("at", "")), end, str(log), kept)
 
 

@@ -144,8 +144,7 @@ class Judge:
         lines, ledger = dict(self._about), self.ledger(snapshot)
         _note(lines, islice(ledger.shape, self._noted, None))
         _note(lines, snapshot.folded.problems[self._folded :])
-        _note(lines, snapshot.problems)
-        _note(lines, (locate(item, snapshot.path) for item in self._between))
+        _note(lines, (locate(item, snapshot.path) for item in (*snapshot.problems, *self._between)))
         unread = (line_of(item) for item in snapshot.problems)
         return About(lines, tuple(sorted({number for number in unread if number is not None})))
 

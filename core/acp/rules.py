@@ -105,17 +105,12 @@ def evolve(state: State, event: Event, setup: Setup) -> State:
         case "proposal_submitted":
             lead = event.actor or state.owner
             others = frozenset(name for name in setup.participants if name != lead)
-            return state._replace(
-                phase="reviewing", owner=lead, waiting=tuple(sorted(others)), reviewing=others, seq=seq
-            )
+            # `_replace` takes longer than everything else here, and a long log has many of these.
+            return State("reviewing", lead, tuple(sorted(others)), seq, others, *state[5:])
         case "review_submitted":
             left = state.reviewing - {event.actor}
-            return state._replace(
-                phase="reviewing" if left else "revising",
-                waiting=tuple(sorted(left)) if left else owner,
-                reviewing=left,
-                seq=seq,
-            )
+            waiting = tuple(sorted(left)) if left else owner
+            return State("reviewing" if left else "revising", state.owner, waiting, seq, left, *state[5:])
         case "proposal_revised" | "decision_proposed":
             return state._replace(phase="decision_review", waiting=owner, input_seq=seq, classified_seq=0, seq=seq)
         case "question_classified":
@@ -311,12 +306,14 @@ def decide(
     draft: Draft,
     facts: Facts,
     now: datetime,
+    seq: int | None = None,
 ) -> tuple[Event | None, list[Finding]]:
     """The event that this draft becomes, or every reason why not (docs/specs/acp.md §2, §3, §7).
 
-    `at` is the present moment, lifted to the last event's when the clock is behind.
+    `at` is the present moment, lifted to the last event's when the clock is behind. `seq` is the next one, for whoever
+    knows it.
     """
-    seq = next_seq(events)
+    seq = next_seq(events) if seq is None else seq
     event = Event.read(record(draft, seq, stamp(now)))
     found = _draft_findings(setup, events, draft)
     if found:

@@ -18,8 +18,10 @@ from core.acp.history import Record, Records
 from core.acp.model import DOCUMENTS, Document, Event, Setup, State
 from core.acp.reader import Snapshot
 from core.acp.rules import Fold, evolve
+from core.clock import local, parse
 from core.files import Root
 from core.finding import Finding, Refused, error, warning
+from core.sanitize import inert
 
 STRIDE: Final = 256
 """Events between two kept states: a step folds at most so many."""
@@ -249,4 +251,13 @@ def changes(line: Timeline, index: int) -> tuple[Change, ...] | None:
     return tuple(Change(name, old.get(name), now[name]) for name in names if old.get(name) != now[name])
 
 
-__all__ = ["Change", "Timeline", "at", "changes", "is_unknown", "unknown"]
+def moment(event: Event | None, mine: bool = False) -> str:
+    """A moment in words: `seq 3 14:02 reader review_submitted`, or `your review` when it is; `now` for None."""
+    if event is None:
+        return "now"
+    clock = local(parse(event.at), " %H:%M")
+    what = "your review" if mine else f"{inert(event.actor or '?')} {inert(event.name or '?')}"
+    return f"seq {event.seq}{clock} {what}"
+
+
+__all__ = ["Change", "Timeline", "at", "changes", "is_unknown", "moment", "unknown"]

@@ -13,7 +13,7 @@ from core.acp.deliverables import frozen_refs
 from core.acp.history import DELIVERABLE_PHASES, EDITABLE
 from core.acp.model import DELIVERABLE_EVENTS, PHASES, Draft, Event, Setup, State
 from core.acp.reader import Snapshot, locate
-from core.acp.rules import conclusion_findings, decide, expected_actors, quoted
+from core.acp.rules import conclusion_findings, decide, expected_actors, next_seq, quoted
 from core.acp.vocabulary import say
 from core.clock import parse
 from core.finding import Finding
@@ -246,12 +246,12 @@ def options(snapshot: Snapshot, participant: str, now: datetime) -> list[Option]
     setup = snapshot.setup
     if setup is None:
         return []
-    made = []
+    made, seq = [], next_seq(snapshot.events)
     for name in setup.events:
         if name == "initialized" and snapshot.events:
             continue
         draft = default_draft(snapshot, participant, name)
-        event, found = decide(snapshot.state, setup, snapshot.events, draft, snapshot.facts, now)
+        event, found = decide(snapshot.state, setup, snapshot.events, draft, snapshot.facts, now, seq)
         reasons = tuple(locate(item, snapshot.path) for item in found)
         made.append(Option(draft, reasons, "" if event is None else effect(snapshot, event)))
     return sorted(made, key=lambda option: not option.legal)

@@ -10,7 +10,7 @@ import os
 import shlex
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
-from datetime import datetime, timedelta
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any, Final
 
@@ -29,6 +29,10 @@ from core.inbox import InboxItem
 
 CHECKED_AT_ONCE: Final = 100
 """Results that one turn of a live watcher looks at; the rest is looked at in the turns that follow."""
+CHECKED_EVERY: Final = timedelta(seconds=5)
+"""Time between two such turns; what an event names is looked at at once."""
+AGED_EVERY: Final = 15
+"""Seconds for which what waits stays as it was worked out, if nothing happens."""
 FAILURE: Final = "failed"
 
 CodeOf = Callable[[str, str | None, str], str]
@@ -81,7 +85,8 @@ class PlanDesk:
         self._follower = PlanFollower(path)
         self._results = Results(self._follower.place)
         self._found: dict[str, Result] = {}
-        self._turn = 0
+        self._turn, self._changes, self._checked = 0, 0, datetime.min.replace(tzinfo=UTC)
+        self._items: tuple[tuple[object, ...], list[InboxItem]] = ((), [])
         self._rows: dict[str, Row] = {}
         self._tasks: dict[str, TaskLine] = {}
         self._refusals: list[view.RefusalLine] = []
@@ -126,6 +131,8 @@ class PlanDesk:
             if name in progress.delegations:
                 self._rows[name] = view.row(follower, progress.delegations[name], now)
                 self._name(progress.delegations[name])
+        for name in () if news.reread else news.delegations:
+            self._look_at(progress.delegations.get(name))
         for line in fresh:
             if self._code_of is not None and line.by_helper:
                 self._codes[line.seq] = self._code_of(line.reason, None, line.ts)
@@ -186,24 +193,42 @@ class PlanDesk:
 
     def _waiting(self) -> list[InboxItem]:
         now = self._clock.now()
+        self._check(now)
+        key = (self._view, int(now.timestamp()) // AGED_EVERY, self._changes)
+        if self._items[0] != key:
+            self._items = (key, self._made_waiting(now))
+        return self._items[1]
+
+    def _made_waiting(self, now: datetime) -> list[InboxItem]:
         problem = next((item for item in self._view.findings if item.severity == "error"), None) if self._view else None
         found = [_invalid(self.path, problem)] if problem is not None else []
         if self._follower.readable:
-            self._check()
-            found += waiting(
-                self._follower, now, lambda event: self._found.get(str(event["delegation_id"])), self._open_age
-            )
+            found += waiting(self._follower, now, self._known_result, self._open_age)
         return found
 
-    def _check(self) -> None:
+    def _known_result(self, event: Mapping[str, Any]) -> Result | None:
+        return self._found.get(str(event["delegation_id"]))
+
+    def _check(self, now: datetime) -> None:
         """Look whether results are what they were: at all of them, or at as many as a turn may."""
+        if not self._follower.readable or (self._slice is not None and now - self._checked < CHECKED_EVERY):
+            return
+        self._checked = now
         known = [item for item in self._follower.progress.delegations.values() if "result_path" in item.latest]
         if self._slice is not None and len(known) > self._slice:
             start = self._turn % len(known)
-            self._turn = start + self._slice
             known = (known + known)[start : start + self._slice]
+        self._turn += len(known)
         for item in known:
-            self._found[item.id] = self._results.state(item.latest)
+            self._look_at(item)
+
+    def _look_at(self, known: Delegated | None) -> None:
+        if known is None or "result_path" not in known.latest:
+            return
+        now = self._results.state(known.latest)
+        if self._found.get(known.id) != now:
+            self._found[known.id] = now
+            self._changes += 1
 
 
 def _first(known: Delegated | None) -> int:

@@ -159,7 +159,7 @@ def evolve(progress: Progress, event: Mapping[str, Any]) -> Progress:
     """Add one event; returns the same accumulator."""
     seq = seq_of(event)
     _position(progress, event, seq)
-    kind = event.get("type")
+    kind = text_of(event, "type")
     if kind == "delegation":
         _delegation(progress, event, seq or 0)
         return progress

@@ -6,8 +6,10 @@ or raises `Halt` for an error.
 
 from __future__ import annotations
 
+import json
 import shlex
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from typing import Any, Final
 
@@ -322,8 +324,10 @@ def _refused(
     writer.commit(*drafts)
     shown = None
     if flags:
-        payload = canon.canonical(dict(asked.payload))
-        shown = command(writer.place, "delegate", "launch", *flags, "--task", asked.task, "--json", payload)
+        # What has no canonical form (an endless number) cannot be pasted either.
+        with suppress(ValueError):
+            payload = canon.canonical(dict(asked.payload))
+            shown = command(writer.place, "delegate", "launch", *flags, "--task", asked.task, "--json", payload)
     cause = f"delegation refused: {reason}"
     return Outcome(NOT_DELEGATED, cause, tuple(writer.written), error("delegation_refused", cause, shown))
 
@@ -387,6 +391,6 @@ def observe(place: Place, task: str | None = None) -> tuple[list[dict[str, Any]]
         event = entry.event
         if event.get("type") != "delegation" or (task is not None and event.get("task") != task):
             continue
-        latest[canon.canonical(event.get("delegation_id"))] = event
+        latest[json.dumps(event.get("delegation_id"), sort_keys=True)] = event
     keys = ("delegation_id", "task", "state", "transport", "via", "seq", "result_path")
     return [{key: event.get(key) for key in keys} for event in latest.values()], record

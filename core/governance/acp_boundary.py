@@ -23,9 +23,9 @@ from core.files import Root
 from core.finding import Finding, Refused, warning
 from core.governance import boundary
 from core.governance.boundary import Receipt
+from core.governance.failures import observed, recorded, unwritten
 
 LAYER = "acp"
-NO_SIGNAL = ("signal_empty", "signal_is_verdict")
 EVENTS = frozenset({"decision_accepted", "completed", "blocked"})
 """Events after which there may be something to leave."""
 
@@ -120,16 +120,6 @@ def look(path: Path, named: Path | None = None) -> Folder | None:
 
 
 @dataclass(frozen=True, slots=True)
-class _At:
-    """A clock that stands at the moment of an event: it is then that the failure was met."""
-
-    moment: datetime
-
-    def now(self) -> datetime:
-        return self.moment
-
-
-@dataclass(frozen=True, slots=True)
 class Left:
     """After an event: the code of a block if there is one, and what had to be or could not be done (warnings)."""
 
@@ -162,7 +152,7 @@ def _rebuild(path: Path, named: Path | None) -> Left:
         code = next((item.envelope["triage_code"] for item in receipts if item.envelope["triage_code"]), None)
         return Left(code, (*boundary.rebuild(folder.root, receipts), *trouble))
     except Refused as exc:
-        return Left(code, tuple(_as_warning(item) for item in exc.findings))
+        return Left(code, tuple(unwritten(item) for item in exc.findings))
     except (OSError, ValueError, RecursionError) as exc:
         cause = f"the receipt was not written: {type(exc).__name__}: {exc}"
         return Left(code, (warning("receipt_not_written", cause, _repair_command(path), str(path)),))
@@ -184,10 +174,6 @@ def _repair_command(path: Path) -> str:
     return f"collab repair --folder {shlex.quote(str(path))}"
 
 
-def _as_warning(item: Finding) -> Finding:
-    return warning(item.code, f"the receipt was not written: {item.cause}", item.next_command, item.where)
-
-
 def _moment(event: Event) -> datetime:
     """When an event was; `crossings` keeps only those that can tell."""
     return parse(event.at) or datetime.fromtimestamp(0, UTC)
@@ -195,30 +181,12 @@ def _moment(event: Event) -> datetime:
 
 def _observed(root: Path, event: Event, trouble: list[Finding]) -> str:
     """The code of a block's reason: as it was observed at its moment, else observed now."""
-    from core.triage import rules, store
-
-    text, moment = event.summary or "", _moment(event)
-    try:
-        known = store.recorded_code(root, text, LAYER, event.actor, stamp(moment))
-        if known is not None:
-            return known
-        return store.observe(store.Place(root), text, LAYER, event.actor, _At(moment)).report.code
-    except Refused as exc:
-        # A reason that is blank or a mere verdict is no signal; it gets a code of its own all the same.
-        trouble += [_as_warning(item) for item in exc.findings if item.code not in NO_SIGNAL]
-        return rules.mint(text, LAYER)
+    return observed(root, event.summary or "", LAYER, event.actor, _moment(event), trouble)
 
 
 def _recorded(root: Path, event: Event) -> str:
     """The code of a block's reason, without recording anything."""
-    from core.triage import rules, store
-
-    text = event.summary or ""
-    try:
-        known = store.recorded_code(root, text, LAYER, event.actor, stamp(_moment(event)))
-        return known or rules.code_of(text, LAYER, store.Place(root).load())
-    except Refused:
-        return rules.mint(text, LAYER)
+    return recorded(root, event.summary or "", LAYER, event.actor, _moment(event))
 
 
 def check(path: Path, named: Path | None = None) -> list[Finding]:

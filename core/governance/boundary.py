@@ -243,7 +243,9 @@ def check(root: Path, wanted: Sequence[Receipt], repair: str) -> list[Finding]:
         catalog = Place(root).load()
         with Root(root) as folder:
             read = {item.id: folder.read(item.where) for item in wanted}
-        known = store.receipts(root / RECEIPTS, catalog) if any(item.data for item in read.values()) else []
+        known = store.Known(
+            store.receipts(root / RECEIPTS, catalog) if any(item.data for item in read.values()) else ()
+        )
     except Refused as exc:
         return list(exc.findings)
     for item in wanted:

@@ -226,8 +226,9 @@ def _is_hidden(folder: Path, text: bytes) -> bool:
     if not os.path.lexists(folder):
         return True
     try:
-        return text.split(b"\n")[0] in (folder / _IGNORE).read_bytes().split(b"\n")
-    except OSError:
+        with Root(folder) as root:
+            return text.split(b"\n")[0] in (root.read(_IGNORE).data or b"").split(b"\n")
+    except Refused:
         return False
 
 
@@ -242,11 +243,22 @@ def _reading(found: Look) -> Iterator[str]:
         return
     for path in map(Path, beside):
         try:
-            if path == found.place.plan or _READ_ONLY not in (path / JOURNAL).read_bytes():
+            if path == found.place.plan or not _mentions(path, _READ_ONLY):
                 continue
             yield from _fixing(reader.read(places.at(path)).progress)
         except (Refused, OSError):
             continue
+
+
+def _mentions(plan: Path, words: bytes) -> bool:
+    """Whether a plan's journal holds these bytes. Raises Refused or OSError."""
+    rest = b""
+    with Root(plan) as root:
+        for piece in root.pieces(JOURNAL, 0):
+            if words in rest + piece:
+                return True
+            rest = piece[-len(words) :]
+    return False
 
 
 def _fixing(progress: Progress) -> Iterator[str]:

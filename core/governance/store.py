@@ -9,7 +9,7 @@ import codecs
 import json
 import os
 import stat
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from pathlib import Path
@@ -80,11 +80,12 @@ def walk(folder: Path, suffix: str) -> list[str]:
 
 def receipts(folder: Path, catalog: Catalog) -> list[Receipt]:
     """Every receipt anywhere below a folder. Raises Refused (`file_unreadable`) when there is no such folder."""
-    found = []
-    for path, data, raw in _documents(folder, ENVELOPE_SCHEMA):
-        made, _, findings = rules.envelope(path, data, catalog)
-        found.append(Receipt(path, raw.get("receipt_id"), hash_string(data), made, raw, tuple(findings)))
-    return found
+    return [_receipt(path, data, raw, catalog) for path, data, raw in _documents(folder, ENVELOPE_SCHEMA)]
+
+
+def _receipt(path: str, data: bytes, raw: Mapping[str, Any], catalog: Catalog) -> Receipt:
+    made, _, findings = rules.envelope(path, data, catalog)
+    return Receipt(path, raw.get("receipt_id"), hash_string(data), made, raw, tuple(findings))
 
 
 @dataclass(frozen=True)
@@ -103,14 +104,61 @@ class Kept:
 
 def statuses(folder: Path, catalog: Catalog, root: Path) -> list[Kept]:
     """Every status anywhere below a folder; proofs are looked up in `root`. Raises Refused (`file_unreadable`)."""
-    found = []
-    for path, data, _ in _documents(folder, STATUS_SCHEMA):
-        made, _, findings = rules.status(path, data, catalog)
-        if made is not None:
-            findings = judged(made, path, root, catalog)
-        kept = made if not errors(findings) else None
-        found.append(Kept(path, hash_string(data), kept, _written(folder / path), tuple(findings)))
-    return found
+    return [_kept(folder, path, data, catalog, root) for path, data, _ in _documents(folder, STATUS_SCHEMA)]
+
+
+def _kept(folder: Path, path: str, data: bytes, catalog: Catalog, root: Path) -> Kept:
+    made, _, findings = rules.status(path, data, catalog)
+    if made is not None:
+        findings = judged(made, path, root, catalog)
+    kept = made if not errors(findings) else None
+    return Kept(path, hash_string(data), kept, _written(folder / path), tuple(findings))
+
+
+class Shelf:
+    """The receipts and statuses below a folder, for whoever looks again and again: only what changed is read anew."""
+
+    def __init__(self, folder: Path, root: Path) -> None:
+        """Proofs of statuses are looked up in `root`. Reads nothing yet."""
+        self._folder, self._root = folder, root
+        self._catalog: Catalog | None = None
+        self._known: dict[str, tuple[tuple[int, ...], Receipt | bytes | None]] = {}
+
+    def look(self, catalog: Catalog) -> tuple[list[Receipt], list[Kept]]:
+        """Both, in the order of the files. Raises Refused (`file_unreadable`) when there is no such folder."""
+        if catalog is not self._catalog:
+            self._catalog, self._known = catalog, {}
+        with _opened(self._folder) as root:
+            before, self._known = self._known, {}
+            for path in walk(self._folder, ".json"):
+                mark, known = _mark(self._folder / path), before.get(path)
+                same = known is not None and mark is not None and known[0] == mark
+                self._known[path] = (
+                    known if same and known is not None else (mark or (), self._read(root, path, catalog))
+                )
+        items = [(path, item) for path, (_, item) in self._known.items()]
+        return (
+            [item for _, item in items if isinstance(item, Receipt)],
+            # What a status is worth depends on other files too.
+            [_kept(self._folder, path, item, catalog, self._root) for path, item in items if isinstance(item, bytes)],
+        )
+
+    def _read(self, root: Root, path: str, catalog: Catalog) -> Receipt | bytes | None:
+        data = root.read(path, CAP).data
+        raw = lenient(data) if data is not None else None
+        if data is None or raw is None:
+            return None
+        if raw.get("schema") == ENVELOPE_SCHEMA:
+            return _receipt(path, data, raw, catalog)
+        return data if raw.get("schema") == STATUS_SCHEMA else None
+
+
+def _mark(path: Path) -> tuple[int, ...] | None:
+    try:
+        info = os.lstat(path)
+    except (OSError, ValueError):
+        return None
+    return info.st_ino, info.st_size, info.st_mtime_ns
 
 
 def _written(path: Path) -> datetime | None:
@@ -122,17 +170,20 @@ def _written(path: Path) -> datetime | None:
 
 def _documents(folder: Path, schema: str) -> Iterator[tuple[str, bytes, dict[str, Any]]]:
     """(path, bytes, object) of every JSON document of a schema below a folder. Raises Refused."""
-    try:
-        root = Root(folder)
-    except Refused as exc:
-        cause = f"the receipts in {folder} cannot be read: {exc.findings[0].cause}"
-        raise Refused(error("file_unreadable", cause, None, str(folder))) from None
-    with root:
+    with _opened(folder) as root:
         for path in walk(folder, ".json"):
             data = root.read(path, CAP).data
             raw = lenient(data) if data is not None else None
             if data is not None and raw is not None and raw.get("schema") == schema:
                 yield path, data, raw
+
+
+def _opened(folder: Path) -> Root:
+    try:
+        return Root(folder)
+    except Refused as exc:
+        cause = f"the receipts in {folder} cannot be read: {exc.findings[0].cause}"
+        raise Refused(error("file_unreadable", cause, None, str(folder))) from None
 
 
 @dataclass(frozen=True, slots=True)
@@ -169,15 +220,34 @@ class Resolved:
         return not errors(self.findings)
 
 
-def resolve(made: Envelope, name: str, own: str, found: Sequence[Receipt]) -> Resolved:
+class Known:
+    """The receipts of a folder by their ids, made once for all that refer to them."""
+
+    def __init__(self, found: Iterable[Receipt]) -> None:
+        self.by_id: dict[str, list[Receipt]] = {}
+        for item in found:
+            if isinstance(item.id, str) and item.id:
+                self.by_id.setdefault(item.id, []).append(item)
+        self.doubled = [receipt_id for receipt_id, items in self.by_id.items() if len(items) > 1]
+
+
+@dataclass(frozen=True, slots=True)
+class _Others:
+    """The same without the envelope itself, which `own` is the hash of."""
+
+    known: Known
+    own: str
+
+    def get(self, receipt_id: str) -> list[Receipt]:
+        return [item for item in self.known.by_id.get(receipt_id, ()) if item.digest != self.own]
+
+
+def resolve(made: Envelope, name: str, own: str, found: Sequence[Receipt] | Known) -> Resolved:
     """Check every reference of a valid envelope against the receipts of a folder. All checks are made.
 
     `own` is the hash of the envelope's bytes: a receipt with the very same bytes is the envelope itself.
     """
-    by_id: dict[str, list[Receipt]] = {}
-    for item in found:
-        if item.digest != own and isinstance(item.id, str) and item.id:
-            by_id.setdefault(item.id, []).append(item)
+    by_id = _Others(found if isinstance(found, Known) else Known(found), own)
     findings: list[Finding] = []
     parents = [
         _parent(made, ref, at(name, ("parent_refs", number)), by_id, findings)
@@ -191,11 +261,9 @@ def resolve(made: Envelope, name: str, own: str, found: Sequence[Receipt]) -> Re
     return Resolved(made.receipt_id, tuple(parents), tuple(findings))
 
 
-def _parent(
-    made: Envelope, ref: Ref, where: str, by_id: Mapping[str, Sequence[Receipt]], findings: list[Finding]
-) -> Parent:
+def _parent(made: Envelope, ref: Ref, where: str, by_id: _Others, findings: list[Finding]) -> Parent:
     checks = dict.fromkeys(CHECKS, "not_run")
-    named = by_id.get(ref.receipt_id, ())
+    named = by_id.get(ref.receipt_id)
     file = named[0].file if len(named) == 1 else None
     valid = [item for item in named if item.envelope is not None]
 
@@ -233,11 +301,14 @@ def _parent(
     return Parent(ref.receipt_id, file, checks)
 
 
-def _duplicates(made: Envelope, name: str, by_id: Mapping[str, Sequence[Receipt]]) -> list[Finding]:
+def _duplicates(made: Envelope, name: str, by_id: _Others) -> list[Finding]:
     """Ids that more than one receipt has; those that a reference met are said already."""
     referred = {ref.receipt_id for ref in made.parent_refs}
     found = []
-    for receipt_id, items in by_id.items():
+    for receipt_id in dict.fromkeys((*by_id.known.doubled, made.receipt_id)):
+        items = by_id.get(receipt_id)
+        if not items:
+            continue
         files = ", ".join(item.file for item in items)
         if receipt_id == made.receipt_id:
             cause = f"another receipt has the id {receipt_id} as well: {files}"
@@ -248,14 +319,14 @@ def _duplicates(made: Envelope, name: str, by_id: Mapping[str, Sequence[Receipt]
     return found
 
 
-def _cycle(made: Envelope, by_id: Mapping[str, Sequence[Receipt]]) -> list[str] | None:
+def _cycle(made: Envelope, by_id: _Others) -> list[str] | None:
     """A path of ids that starts here and comes back to itself, or None. A parent met twice is no circle."""
     own = [ref.receipt_id for ref in made.parent_refs if ref.receipt_id != made.receipt_id]
 
     def after(receipt_id: str) -> Iterator[str]:
         if receipt_id == made.receipt_id:
             return iter(own)
-        return iter([parent for item in by_id.get(receipt_id, ()) for parent in item.parents])
+        return iter([parent for item in by_id.get(receipt_id) for parent in item.parents])
 
     path, steps = [made.receipt_id], [after(made.receipt_id)]
     standing, done = {made.receipt_id}, set[str]()

@@ -12,7 +12,7 @@ from core.clock import parse
 from core.files import sha256
 from core.finding import Finding, errors
 from core.governance.model import AgentStatus, Edge, Graph, Membership
-from core.governance.store import Kept, Parent, Receipt, resolve
+from core.governance.store import Kept, Known, Parent, Receipt, resolve
 from core.sanitize import inert
 
 if TYPE_CHECKING:
@@ -110,10 +110,11 @@ class Trust:
 
 def trusts(found: Sequence[Receipt]) -> list[Trust]:
     """Every receipt with its trust, in the order of the files."""
-    return [_trust(item, found) for item in found]
+    known = Known(found)
+    return [_trust(item, known) for item in found]
 
 
-def _trust(item: Receipt, found: Sequence[Receipt]) -> Trust:
+def _trust(item: Receipt, found: Known) -> Trust:
     if item.envelope is None:
         return Trust(item, "invalid", (), item.findings)
     resolved = resolve(item.envelope, item.file, item.digest, found)

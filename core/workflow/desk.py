@@ -12,7 +12,7 @@ from core.clock import Clock
 from core.files import Root
 from core.finding import Finding, Refused
 from core.inbox import InboxItem
-from core.workflow import times, view, view_inbox, view_learning
+from core.workflow import times, view_inbox, view_learning
 from core.workflow.layout import AGENTS, AMBIENT, RUNS, WORKFLOWS
 from core.workflow.loader import Loaded
 from core.workflow.model import Entry
@@ -50,7 +50,7 @@ class Workflows:
 
     @property
     def inbox(self) -> list[InboxItem]:
-        return view_inbox.inbox_items(self.world, self.root, self.now)
+        return view_inbox.inbox_items(self.world, self.rows, self.root, self.now)
 
     @property
     def open_entries(self) -> list[Entry]:
@@ -63,6 +63,10 @@ class Workflows:
             if (entry := run.entries.get(name)) is not None and view_inbox.asked(entry, now)
         ]
         return sorted(found, key=lambda one: (one.deadline_at or "~", one.opened_at, one.id))
+
+    def row(self, run_id: str) -> RunRow | None:
+        """A run in one line."""
+        return next((row for row in self.rows if row.run_id == run_id), None)
 
     @property
     def items(self) -> list[Item]:
@@ -100,7 +104,7 @@ class Desk:
     def __init__(self, path: Path, clock: Clock) -> None:
         """Raises Refused when the folder cannot be opened."""
         self.path, self._clock = path, clock
-        self._reader = Reader(path)
+        self._reader = Reader(path, whole=False)
         profiles = RootProfiles(self._reader.root)
         self._specs = Specs(self._reader.root, lambda name: profiles(name) is not None)
 
@@ -109,16 +113,19 @@ class Desk:
 
     def look(self) -> Workflows:
         """How the root stands now. Raises Refused or OSError when it cannot be read at all."""
-        world = self._reader.look()
+        self._reader.look()
+        # What a proposal rests on is shown with it.
+        world = self._reader.with_evidence()
         found = list(self._reader.problems)
         now = max(times.of(self._clock.now()), world.last_at)
+        rows = self._reader.rows(now)
         return Workflows(
             self.path,
             world,
-            tuple(view.runs(world, now)),
+            tuple(rows),
             tuple(view_learning.proposals(world)),
             dict(self._specs.all()),
-            view_learning.readiness(world),
+            view_learning.readiness(rows),
             running(self._reader.root),
             tuple(found),
             Names(self.path),

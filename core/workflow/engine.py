@@ -16,6 +16,7 @@ from core.workflow import rules, timers, times
 from core.workflow.acts import AbortRun, StartRun
 from core.workflow.answers import Answer, Outcome, Settlement
 from core.workflow.boundaries import CROSSINGS, Trail
+from core.workflow.closed import ClosedRuns, over
 from core.workflow.layout import OUTBOX, SCRATCH, SIGNALS, record_file, require_root
 from core.workflow.model import ENGINE, Entry
 from core.workflow.record import RecordText
@@ -121,7 +122,8 @@ class Engine:
         """What could not be done about receipts after the last act or tick; warnings."""
         self.probe = probe
         self.surroundings = Surroundings(self.root) if triggers else None
-        self.store = Store(self.root)
+        self._index = ClosedRuns(self.root)
+        self.store = Store(self.root, closed=ClosedRuns(self.root))
         self._records: dict[str, _Written] = {}
 
     def __enter__(self) -> Engine:
@@ -167,7 +169,7 @@ class Engine:
 
     def _suffix(self, number: int) -> str:
         """Four hex digits that no run of this root bears yet."""
-        taken = {run_id.rsplit("-", 1)[-1] for run_id in self.world.runs}
+        taken = {run_id.rsplit("-", 1)[-1] for run_id in self.store.run_ids()}
         made = self.chance.suffix(number)
         while made in taken and len(taken) < 0xFFFF:
             made = self.chance.suffix(number)
@@ -178,6 +180,7 @@ class Engine:
 
         `flush`: write each record that changed, not only those whose outcome did or that are 2 s old.
         """
+        self.store.need_all()
         with self.store.locked(self.patience):
             self._receive()
             self._look_around()
@@ -253,6 +256,12 @@ class Engine:
         now = self.now
         for run in self.world.runs.values():
             self._write_record(run, now, flush)
+        try:
+            self._index.refresh()
+            self._index.keep(run for run in self.world.runs.values() if over(run, self.world))
+        except (OSError, Refused):
+            # Without the index whoever looks reads the logs.
+            pass
 
     def _write_record(self, run: Run, now: int, flush: bool) -> None:
         known = self._records.get(run.run_id)
@@ -290,7 +299,7 @@ class Engine:
             return self._commit(command)
 
     def abort(self, run: str, by: str = "operator", note: str | None = None) -> Outcome:
-        return self._act(AbortRun(run, by, note))
+        return self._act(AbortRun(run, by, note), run)
 
     def answer(self, answer: Answer, shown: Entry | None = None) -> Outcome:
         """Decide, defer or acknowledge an entry; first wins, whatever the channel.
@@ -298,6 +307,7 @@ class Engine:
         `shown`: the entry as a preview showed it. Raises Refused (`preview_outdated`) when it is open and another one.
         """
         with self.store.locked(self.patience):
+            self.store.need_entries([answer.entry])
             entry = self.world.entry(answer.entry)
             if shown is not None and entry is not None and entry.state == "open" and entry != shown:
                 cause = f"{entry.id} is no longer as the preview showed it"
@@ -309,7 +319,8 @@ class Engine:
         """Approve or reject a proposal, or revoke a rule."""
         return self._act(settlement)
 
-    def _act(self, command: rules.Command) -> Outcome:
+    def _act(self, command: rules.Command, *runs: str) -> Outcome:
         with self.store.locked(self.patience):
+            self.store.need(runs)
             made = self._commit(command)
         return self._crossed(made).outcome

@@ -12,6 +12,7 @@ from core.files import Root
 from core.finding import Refused, error
 from core.journal import Follower
 from core.workflow.layout import SCRATCH, log_file
+from core.workflow.shapes import NOT_ONE
 from core.workflow.state import Run
 from core.workflow.view_history import History, Moment, timeline
 
@@ -63,7 +64,7 @@ class RunFollower:
                 records.append(line.record)
             try:
                 self._history.add(records)
-            except (KeyError, TypeError, ValueError, AttributeError) as exc:
+            except NOT_ONE as exc:
                 name = log_file(self.run_id)
                 raise Refused(error("E_LOG_DAMAGED", f"{name} is damaged ({exc})", None, name)) from None
             return self._made(bool(records))

@@ -7,7 +7,9 @@ from pathlib import Path
 from core.clock import Clock
 from core.files import Root
 from core.workflow import rules, times
-from core.workflow.acts import StartRun
+from core.workflow.acts import AbortRun, StartRun
+from core.workflow.answers import Answer
+from core.workflow.closed import ClosedRuns
 from core.workflow.layout import SCRATCH
 from core.workflow.loader import Loaded
 from core.workflow.rules import Command, Decided, Tick
@@ -28,9 +30,10 @@ class Planner:
         self.root, self._clock = Root(path, SCRATCH), clock
         self._profiles = RootProfiles(self.root)
         self._specs = Specs(self.root, lambda name: self._profiles(name) is not None)
-        self._store = Store(self.root, readonly=True)
+        self._store = Store(self.root, readonly=True, closed=ClosedRuns(self.root))
         self._store.refresh()
         self.world: World = self._store.world
+        self._assumed: World | None = None
 
     def __enter__(self) -> Planner:
         return self
@@ -40,7 +43,7 @@ class Planner:
 
     def assume(self, made: Decided) -> None:
         """What is decided next comes after this."""
-        self.world = made.world
+        self.world = self._assumed = made.world
 
     @property
     def served(self) -> bool:
@@ -57,6 +60,9 @@ class Planner:
 
     def tick(self) -> tuple[Decided, list[str]]:
         """What one tick would come to, and the workflows that would start by themselves in it."""
+        self._store.need_all()
+        self._store.refresh()
+        self.world = self._store.world
         made = self.decide(Tick(tuple(self._store.unread), self._specs.broken()))
         surroundings = Surroundings(self.root)
         specs = {item.workflow: item.spec for item in self._specs.all().values() if item.spec is not None}
@@ -66,6 +72,12 @@ class Planner:
 
     def decide(self, command: Command) -> Decided:
         """Events and answer of a command at this moment."""
+        if isinstance(command, Answer):
+            self._store.need_entries([command.entry])
+        elif isinstance(command, AbortRun):
+            self._store.need([command.run])
+        if self._assumed is None:
+            self.world = self._store.world
         now = times.of(self._clock.now())
         return rules.decide(self.world, command, now, self._facts(), self._profiles.names())
 

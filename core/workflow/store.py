@@ -17,8 +17,10 @@ from core.finding import Finding, Refused, error
 from core.journal import Follower
 from core.lock import PATIENCE, folder_lock
 from core.workflow.boundaries import Trail
+from core.workflow.closed import ClosedRuns, Past
 from core.workflow.evolve import evolve
 from core.workflow.layout import LOCK, NOTIFICATIONS, OUTBOX, PENDING, RUNS, SIGNALS, log_file, record_file
+from core.workflow.shapes import NOT_ONE, problem
 from core.workflow.signals import Packet
 from core.workflow.state import ENGINE_STREAM, LEARNING_STREAM, Event, Run, World
 from core.workflow.turn import spawn_id
@@ -27,10 +29,15 @@ from core.workflow.turn import spawn_id
 class Store:
     """One reader and writer of a root. Not shared between threads."""
 
-    def __init__(self, root: Root, readonly: bool = False) -> None:
-        """`readonly`: nothing is mended or written; half a line is passed over."""
+    def __init__(self, root: Root, readonly: bool = False, closed: ClosedRuns | None = None) -> None:
+        """`readonly`: nothing is mended or written; half a line is passed over.
+
+        `closed`: runs that it knows are not read until they are needed; without it every run is.
+        """
         self.root = root
         self.readonly = readonly
+        self.closed = closed
+        self._left: set[str] = set()
         self.world = World()
         self.problems: dict[str, Finding] = {}
         self.appended = 0
@@ -51,13 +58,7 @@ class Store:
     def recover(self) -> None:
         """Finish a commit that a killed writer began, and cut what is half a line."""
         if self.root.exists(PENDING):
-            data = self.root.read(PENDING).data
-            try:
-                files = json.loads(data or b"")["files"]
-                plan = [(str(name), int(files[name]["size"]), str(files[name]["text"]).encode()) for name in files]
-            except (ValueError, KeyError, TypeError):
-                plan = []
-            for name, size, lines in plan:
+            for name, size, lines in _plan(self.root.read(PENDING).data):
                 self._finish(name, size, lines)
             self.root.remove(PENDING)
 
@@ -77,6 +78,7 @@ class Store:
         gone = [name for name in self._followers if name.startswith(RUNS) and name.rsplit("/", 1)[1] not in names]
         stems = [name.removesuffix(".jsonl") for name in names]
         fresh = [name for name in stems if name not in self.world.runs and name not in self.problems]
+        fresh = self._without_closed(fresh)
         news = {stream: self._poll(log_file(stream)) for stream in (ENGINE_STREAM, LEARNING_STREAM)}
         news.update({run_id: self._poll(log_file(run_id)) for run_id in self.world.runs})
         if gone or any(item.reset is not None for item in news.values()):
@@ -89,6 +91,49 @@ class Store:
         self._take_ids(OUTBOX)
         self._take_ids(NOTIFICATIONS)
         self._take_packets()
+
+    def _without_closed(self, run_ids: Sequence[str]) -> list[str]:
+        """The runs that must be read; of the others only what any decision may depend on is taken over."""
+        if self.closed is None:
+            return list(run_ids)
+        self.closed.refresh()
+        self._left = {run_id for run_id in run_ids if self.closed.fits(run_id)}
+        for run_id in self._left:
+            past = self.closed.known[run_id]
+            if past.row.number > self.world.started or past.last_at > self.world.last_at:
+                self.world = self.world._replace(
+                    started=max(self.world.started, past.row.number), last_at=max(self.world.last_at, past.last_at)
+                )
+        return [run_id for run_id in run_ids if run_id not in self._left]
+
+    def need(self, run_ids: Iterable[str]) -> None:
+        """Read these runs, if they were left out."""
+        wanted = self._left.intersection(run_ids)
+        self._left -= wanted
+        if wanted:
+            self._take_new_runs(sorted(wanted))
+
+    def need_entries(self, names: Iterable[str]) -> None:
+        """Read the runs that these questions belong to, if they were left out."""
+        closed = self.closed
+        if closed is not None:
+            self.need([run_id for name in names if (run_id := closed.run_of(name)) is not None])
+
+    def need_all(self) -> None:
+        """Read every run from now on, in order of start."""
+        self.closed = None
+        if self._left:
+            self._left = set()
+            self._forget()
+
+    def unread_runs(self) -> list[Past]:
+        """Runs that were left out."""
+        known = self.closed.known if self.closed is not None else {}
+        return [known[run_id] for run_id in self._left]
+
+    def run_ids(self) -> set[str]:
+        """Every run below this root, read or not."""
+        return {*self.world.runs, *self._left}
 
     def _forget(self) -> None:
         self.world, self.intents, self.trails, self.unread = World(), {}, {}, []
@@ -117,9 +162,22 @@ class Store:
                 if record["seq"] != self._seq(stream) + 1:
                     self._damaged(stream, line.number, "an event is missing before it")
                     return
-                event = Event(stream, record)
-                self.world = evolve(self.world, event)
-                self._intend(event)
+                wrong = self._take(Event(stream, record))
+                if wrong is not None:
+                    self._damaged(stream, line.number, wrong)
+                    return
+
+    def _take(self, event: Event) -> str | None:
+        """Evolve by an event that was read; why it is none, and then nothing changed."""
+        wrong = problem(event.stream, event.record, self.world.runs.get(event.stream))
+        if wrong is not None:
+            return wrong
+        try:
+            self.world = evolve(self.world, event)
+        except NOT_ONE as exc:
+            return f"{event.name} that cannot be: {type(exc).__name__}"
+        self._intend(event)
+        return None
 
     def _seq(self, stream: str) -> int:
         if stream == ENGINE_STREAM:
@@ -277,3 +335,18 @@ def _awaited(run: Run, spawn: Mapping[str, Any]) -> bool:
     index: int = spawn["item_index"]
     item = run.items[index]
     return item.state == "open" and spawn["id"] == spawn_id(run.run_id, index, item.attempt, item.resumes)
+
+
+def _plan(data: bytes | None) -> list[tuple[str, int, bytes]]:
+    """(log, its size before, lines) of a commit that was announced; nothing when it is no announcement of ours."""
+    try:
+        files = json.loads(data or b"")["files"]
+        plan = [(str(name), int(files[name]["size"]), str(files[name]["text"]).encode()) for name in files]
+    except (ValueError, KeyError, TypeError, OverflowError, RecursionError):
+        return []
+    return plan if all(_is_log(name) and size >= 0 for name, size, _ in plan) else []
+
+
+def _is_log(name: str) -> bool:
+    stem = name.removeprefix(f"{RUNS}/").removesuffix(".jsonl")
+    return name in map(log_file, (ENGINE_STREAM, LEARNING_STREAM)) or ("/" not in stem and name == log_file(stem))

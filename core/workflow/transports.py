@@ -293,14 +293,16 @@ class CommandTransport:
                 about = json.loads(self._root.read(f"{name}.json", LINE_CAP).data or b"")
                 spawn, pid = dict(about["packet"]), about["pid"]
                 spawn["id"], spawn["to"], spawn["from"]
-            except (ValueError, KeyError, TypeError):
+            except (ValueError, KeyError, TypeError, RecursionError):
                 self._clear(name)
                 continue
             if self._writes(name):
                 alive = True
                 deadline = times.read(spawn.get("deadline"))
-                if deadline is not None and times.of(self._clock.now()) >= deadline and isinstance(pid, int):
-                    end_group(pid)
+                if deadline is not None and times.of(self._clock.now()) >= deadline:
+                    # The number was read from a file that others may write: it ends nothing but what writes here.
+                    if holds(pid, self._root.signature(f"{name}.out")):
+                        end_group(pid)
                     self._clear(name)
                 continue
             self._finish(name, spawn, None)
@@ -331,6 +333,27 @@ class CommandTransport:
 
 def _name(packet_id: str) -> str:
     return f"{PROCESSES}/{sha256(packet_id.encode('utf-8', 'surrogatepass'))[:24]}"
+
+
+def holds(group: Any, output: Signature | None, processes: str = "/proc") -> bool:
+    """Whether a process of this group has the output open as its own.
+
+    Where the system does not show that (`processes` is not there), the group must be a session of its own, as ours are.
+    """
+    if type(group) is not int or not 1 < group < 1 << 31 or output is None or group == os.getpgrp():
+        return False
+    if not os.path.isdir(f"{processes}/self/fd"):
+        try:
+            return os.getsid(group) == group
+        except OSError:
+            return False
+    for name in filter(str.isdecimal, os.listdir(processes)):
+        try:
+            if os.getpgid(int(name)) == group and os.stat(f"{processes}/{name}/fd/1").st_ino == output.inode:
+                return True
+        except OSError:
+            continue
+    return False
 
 
 def end_group(pid: int, process: subprocess.Popen[bytes] | None = None) -> None:

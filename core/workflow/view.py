@@ -6,7 +6,7 @@ All texts are as the files have them: whoever shows them makes them inert.
 from __future__ import annotations
 
 import shlex
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -14,21 +14,29 @@ from typing import Any
 from core import journal
 from core.files import Root
 from core.finding import Finding
-from core.workflow import entries, texts, times
+from core.workflow import entries, texts
+from core.workflow.closed import ClosedRuns
 from core.workflow.layout import AMBIENT, SCRATCH, WORKFLOWS, log_file
 from core.workflow.model import Entry
+from core.workflow.rows import RunRow as RunRow
+from core.workflow.rows import result_text as result_text
+from core.workflow.rows import run_row as run_row
+from core.workflow.rows import runs as runs
 from core.workflow.state import Run, World
 from core.workflow.store import Store
 
 
 class Reader:
-    """A root seen without its lock; `world` is read again as far as the files grew. Writes nothing."""
+    """A root seen without its lock; `world` is read again as far as the files grew. Writes nothing.
 
-    def __init__(self, path: Path) -> None:
-        """Raises Refused when the folder cannot be opened."""
+    Runs that are over are not read while the index knows them (`rows` has them all the same) unless somebody asks.
+    """
+
+    def __init__(self, path: Path, whole: bool = True) -> None:
+        """`whole`: read every run. Raises Refused when the folder cannot be opened."""
         self.path = path
         self.root = Root(path, SCRATCH)
-        self._store = Store(self.root, readonly=True)
+        self._store = Store(self.root, readonly=True, closed=None if whole else ClosedRuns(self.root))
 
     def __enter__(self) -> Reader:
         return self
@@ -44,6 +52,27 @@ class Reader:
         self._store.refresh()
         return self._store.world
 
+    def with_runs(self, run_ids: Iterable[str]) -> World:
+        """The same with these runs, over or not."""
+        self._store.need(run_ids)
+        return self._store.world
+
+    def with_entries(self, names: Iterable[str]) -> World:
+        """The same with the runs that these questions belong to."""
+        self._store.need_entries(names)
+        return self._store.world
+
+    def with_evidence(self) -> World:
+        """The same with the runs that proposals rest on."""
+        proposals = self._store.world.learning.proposals.values()
+        names = [name for item in proposals for name in item.evidence]
+        self._store.need(names)
+        return self.with_entries(names)
+
+    def rows(self, now: int) -> list[RunRow]:
+        """Every run in one line, read or not."""
+        return runs(self._store.world, now, [past.row for past in self._store.unread_runs()])
+
     @property
     def problems(self) -> list[Finding]:
         """Damaged logs."""
@@ -58,65 +87,6 @@ class Reader:
 def is_root(path: Path) -> bool:
     """Whether a folder is a workflow root."""
     return (path / WORKFLOWS).is_dir() and (path / AMBIENT).is_dir()
-
-
-@dataclass(frozen=True, slots=True)
-class RunRow:
-    """A run in one line: result, escalation, progress. `waits` says for what, in words; None when it does not."""
-
-    run_id: str
-    workflow: str
-    mode: str
-    done: int
-    total: int
-    outcome: str
-    waits: str | None
-    started_at: str
-    completed_at: str | None
-    since: str
-    counts: Mapping[str, int]
-    open_entries: tuple[str, ...]
-    in_flight: int
-    overdue: bool
-    spec_changed: bool
-
-    def as_json(self) -> dict[str, Any]:
-        return {name: getattr(self, name) for name in self.__slots__ if name != "counts"} | {
-            "counts": dict(self.counts)
-        }
-
-
-def run_row(run: Run, now: int) -> RunRow:
-    opened = [entry for name in sorted(run.open_entries) if (entry := run.entries.get(name)) is not None]
-    closed = sum(item.state == "closed" for item in run.items)
-    waits = None
-    if opened:
-        waits = opened[0].question if len(opened) == 1 else f"{opened[0].question} (and {len(opened) - 1} more)"
-    return RunRow(
-        run.run_id,
-        run.workflow,
-        run.mode,
-        closed,
-        run.total,
-        run.outcome_at(now),
-        waits,
-        times.text(run.started_at),
-        None if run.completed_at is None else times.text(run.completed_at),
-        times.text(run.last_at),
-        {name: count for name, count in run.tally.items() if count},
-        tuple(entry.id for entry in opened),
-        len(run.flight),
-        any(entry.overdue for entry in opened),
-        run.spec_changed,
-    )
-
-
-def runs(world: World, now: int) -> list[RunRow]:
-    """Every run: what waits for people first, then what runs, then what ended, the latest first."""
-    rows = [run_row(run, now) for run in world.in_order()]
-    rows.reverse()
-    rank = {"waiting": 0, "running": 1}
-    return sorted(rows, key=lambda row: (not row.open_entries, rank.get(row.outcome, 2)))
 
 
 @dataclass(frozen=True, slots=True)
@@ -147,9 +117,12 @@ class EntryView:
     alike: tuple[str, ...]
 
 
-def entry_view(world: World, entry: Entry, root: Path | None = None) -> EntryView:
-    """The detail of an entry. `alike`: other open entries of the same cause, which one answer may serve each."""
-    run = world.runs[entry.run_id]
+def entry_view(world: World, entry: Entry, root: Path | None = None, run: Run | None = None) -> EntryView:
+    """The detail of an entry. `alike`: other open entries of the same cause, which one answer may serve each.
+
+    `run` is the one that it belongs to, where the world was read without it.
+    """
+    run = run or world.runs[entry.run_id]
     where = f" --root {shlex.quote(str(root))}" if root is not None else ""
     options = tuple(
         OptionView(

@@ -7,10 +7,9 @@ from dataclasses import dataclass
 from itertools import pairwise
 from typing import Any
 
-from core.workflow import templates
 from core.workflow.evolve import evolve
-from core.workflow.filling import variables
 from core.workflow.model import Route, Spec, Verdict
+from core.workflow.shapes import problem
 from core.workflow.state import Event, Run, Step, World
 
 _EVERY = 256
@@ -153,8 +152,11 @@ class History:
         self._last = World()
 
     def add(self, events: Iterable[Mapping[str, Any]]) -> None:
-        """More events of the log, in order."""
+        """More events of the log, in order. Raises one of `shapes.NOT_ONE` at the first that is none."""
         for record in events:
+            wrong = problem(self.run_id, record, self._last.runs.get(self.run_id))
+            if wrong is not None:
+                raise ValueError(wrong)
             self._last = evolve(self._last, Event(self.run_id, record))
             self.events.append(record)
             if len(self.events) % _EVERY == 0:
@@ -167,15 +169,6 @@ class History:
         for record in self.events[kept * _EVERY : index + 1]:
             world = evolve(world, Event(self.run_id, record))
         return world.runs.get(self.run_id)
-
-
-def result_text(run: Run) -> str | None:
-    """What the completion of a run said, filled from its counts; None while it goes on, or when it says nothing."""
-    said = run.spec.on_complete
-    if run.completed_at is None or said is None or (run.aborted is not None and not said.on_abort):
-        return None
-    result = templates.fill_all(said.payload, variables(run, None)).get("result")
-    return result if isinstance(result, str) else None
 
 
 @dataclass(frozen=True, slots=True)

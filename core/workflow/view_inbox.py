@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import shlex
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Final
@@ -12,6 +12,7 @@ from core.files import sha256
 from core.inbox import InboxItem, Lane
 from core.workflow import times
 from core.workflow.model import Entry
+from core.workflow.rows import RunRow
 from core.workflow.state import Run, World
 from core.workflow.view_learning import proposals
 
@@ -20,7 +21,7 @@ RESULT_FOR: Final = 24 * 3_600_000
 """Milliseconds for which the result of the last run of a workflow lies in the inbox: its final acceptance (§5)."""
 
 
-def inbox_items(world: World, path: Path, now: int, me: str | None = None) -> list[InboxItem]:
+def inbox_items(world: World, rows: Iterable[RunRow], path: Path, now: int, me: str | None = None) -> list[InboxItem]:
     """Open entries that people were told of, open proposals, and how the last run of each workflow ended."""
     where = f" --root {shlex.quote(str(path))}"
     token = sha256(str(path).encode("utf-8", "surrogateescape"))[:12]
@@ -30,7 +31,7 @@ def inbox_items(world: World, path: Path, now: int, me: str | None = None) -> li
         for name in sorted(run.open_entries)
         if (entry := run.entries.get(name)) is not None and asked(entry, now)
     ]
-    return [*made, *_proposal_items(world, path, where, token), *_result_items(world, path, where, token, now)]
+    return [*made, *_proposal_items(world, path, where, token), *_result_items(rows, path, where, token, now)]
 
 
 def asked(entry: Entry, now: int) -> bool:
@@ -84,21 +85,23 @@ def _proposal_items(world: World, path: Path, where: str, token: str) -> Iterato
         )
 
 
-def _result_items(world: World, path: Path, where: str, token: str, now: int) -> Iterator[InboxItem]:
-    last = {run.workflow: run for run in world.in_order()}
+def _result_items(rows: Iterable[RunRow], path: Path, where: str, token: str, now: int) -> Iterator[InboxItem]:
+    last = {run.workflow: run for run in sorted(rows, key=lambda row: row.number)}
     for run in last.values():
-        if run.completed_at is None or now - run.completed_at > RESULT_FOR:
+        ended = times.read(run.completed_at)
+        if ended is None or now - ended > RESULT_FOR:
             continue
-        well = run.tally.get("success", 0)
+        well = run.counts.get("success", 0)
+        ruled = f"; {run.by_rule} answered by a rule" if run.by_rule else ""
         yield InboxItem(
             item_id(path, run.run_id),
             KIND,
             "know",
             path,
-            f"{run.workflow} has ended: {run.outcome}, {well} of {run.total} done well",
+            f"{run.workflow} has ended: {run.outcome}, {well} of {run.total} done well{ruled}",
             run.by,
             run.run_id,
-            moment(times.text(run.completed_at)),
+            moment(run.completed_at),
             None,
             "look at the result",
             f"collab workflow status {run.run_id}{where}",

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Any
 
+from core.workflow.rows import RunRow
 from core.workflow.state import World
 
 
@@ -63,10 +65,10 @@ def counts(world: World) -> list[dict[str, Any]]:
     return sorted(made, key=lambda one: (-one["count"], one["cause_key"]))
 
 
-def readiness(world: World) -> dict[str, dict[str, bool]]:
+def readiness(rows: Iterable[RunRow]) -> dict[str, dict[str, bool]]:
     """Whether a manual and an assisted run of each workflow have ended well: asked for before swarm (§5)."""
     made: dict[str, dict[str, bool]] = {}
-    for run in world.in_order():
+    for run in sorted(rows, key=lambda row: row.number):
         known = made.setdefault(run.workflow, {"manual": False, "assisted": False})
         if run.outcome == "success" and run.mode in known:
             known[run.mode] = True

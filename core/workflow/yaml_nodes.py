@@ -5,6 +5,7 @@ Scalars keep their written text. Duplicate keys, aliases, tags, further document
 
 from __future__ import annotations
 
+import math
 import re
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -30,6 +31,7 @@ DEPTH = 60
 _INT = re.compile(r"[-+]?[0-9]{1,18}")
 _OTHER_INT = re.compile(r"0o[0-7]{1,20}|0x[0-9a-fA-F]{1,16}")
 _FLOAT = re.compile(r"[-+]?(\.[0-9]+|[0-9]+(\.[0-9]*)?)([eE][-+]?[0-9]{1,3})?")
+_SURROGATE = re.compile("[\ud800-\udfff]")
 _NULLS = frozenset({"", "~", "null", "Null", "NULL"})
 _TRUE, _FALSE = frozenset({"true", "True", "TRUE"}), frozenset({"false", "False", "FALSE"})
 
@@ -66,8 +68,8 @@ class Scalar:
             return int(text)
         if _OTHER_INT.fullmatch(text):
             return int(text[2:], 8 if text[1] == "o" else 16)
-        if _FLOAT.fullmatch(text):
-            return float(text)
+        if _FLOAT.fullmatch(text) and math.isfinite(number := float(text)):
+            return number
         return text
 
 
@@ -171,7 +173,11 @@ class _Composer:
         if tag is not None:
             self.problem(line, column, f"a tag ({tag}) is not read here")
         if isinstance(event, ScalarEvent):
-            return Scalar(line, column, event.value, not event.style)
+            value: str = event.value
+            if _SURROGATE.search(value):
+                self.problem(line, column, "half a character stands there alone (\\ud800 to \\udfff)")
+                value = _SURROGATE.sub("\ufffd", value)
+            return Scalar(line, column, value, not event.style)
         if depth >= DEPTH:
             self.problem(line, column, f"nested deeper than {DEPTH} levels")
             self._skip()

@@ -20,8 +20,10 @@ sys.path.insert(0, str(Path(__file__).parent))
 
 import rows_acp
 import rows_console
+import rows_delegation
 import rows_long
 import rows_triage
+import rows_workflow
 from harness import Row
 
 ROWS: dict[str, Callable[[], Row | list[Row]]] = {
@@ -32,8 +34,10 @@ ROWS: dict[str, Callable[[], Row | list[Row]]] = {
     "console": rows_console.many_rows,
     "live": rows_console.live_row,
     "document": rows_console.big_document_rows,
+    "delegation": rows_delegation.delegation_rows,
     "long": rows_long.long_rows,
     "triage": rows_triage.triage_rows,
+    "workflow": rows_workflow.workflow_rows,
 }
 
 

@@ -13,6 +13,7 @@ from textual.pilot import Pilot
 from core.acp import store
 from core.acp.reader import read
 from core.acp.view import default_draft
+from tests.unit.core.delegation.builders import Bench
 from tui.app import ConsoleApp
 from tui.screens.collaboration import CollaborationScreen
 from tui.settings import Loaded, Settings
@@ -28,6 +29,22 @@ def console(tmp_path: Path, clock: Any) -> Callable[..., ConsoleApp]:
         base = {"COLLAB_STATE": str(tmp_path / "person"), "PATH": "/usr/bin:/bin"}
         loaded = Loaded(Settings(**settings), tmp_path / "config.toml", found=False)
         return ConsoleApp(roots or (tmp_path,), me, loaded, clock=clock, environ={**base, **(environ or {})}, tick=0.2)
+
+    return make
+
+
+@pytest.fixture
+def bench(quick_path: Path, clock: Any) -> Bench:
+    """A repository with a plan folder that nobody materialized yet."""
+    return Bench(quick_path, clock)
+
+
+@pytest.fixture
+def app(bench: Bench, console: Callable[..., ConsoleApp]) -> Callable[..., ConsoleApp]:
+    """`app(**settings)`: a console over that repository."""
+
+    def make(**settings: Any) -> ConsoleApp:
+        return console(bench.repo, me="ana", environ=bench.environ, **settings)
 
     return make
 

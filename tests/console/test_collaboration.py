@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import json
 import os
 from pathlib import Path
@@ -12,7 +13,9 @@ import pytest
 from core.acp.model import Draft
 from core.acp.reader import read
 from core.acp.store import append
+from tests.unit.core.acp.test_live import long_log
 from tui.forms.base import FormScreen
+from tui.reading import LONG
 from tui.screens.collaboration import CollaborationScreen
 from tui.screens.find import FindBar
 from tui.screens.tabs import TabStrip
@@ -310,6 +313,30 @@ async def test_find_in_a_document_counts_and_walks(
         await until(pilot, lambda: "2 of 3" in "\n".join(drawn(app)))
         await pilot.press("up")
         await until(pilot, lambda: "1 of 3" in "\n".join(drawn(app)))
+
+
+async def test_a_long_log_is_shown_first_and_then_what_is_remembered_of_it(
+    quick_path: Path, clock: Any, act: Any, console: Any, open_folder: Any, until: Any, drawn: Any,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:  # fmt: skip
+    path = quick_path / "long"
+    long_log(path, clock, LONG + 100, True)
+    (path / "decisions.md").write_text("- Out of turn.\n", encoding="utf-8")
+    views: list[Any] = []
+    show = CollaborationScreen.show
+    monkeypatch.setattr(CollaborationScreen, "show", lambda self, view: (views.append(view), show(self, view)))
+    app = console(me="bob")
+    async with app.run_test(size=(120, 36), notifications=True) as pilot:
+        screen = await open_folder(pilot, path)
+        await until(pilot, lambda: any(one.code == "edit_out_of_turn" for one in screen.view.findings))
+        assert [one.code for one in views[0].findings] == [one.code for one in read(path).findings]
+        assert views[0].state == screen.view.state
+        await until(pilot, lambda: gc.get_freeze_count() > LONG)
+        act(path, "bob", "review_submitted", "as it came")
+        await until(pilot, lambda: "as it came" in "\n".join(drawn(app)))
+        assert screen.view.people[1].did == "review_submitted"
+        await pilot.press("q")
+        await until(pilot, lambda: gc.get_freeze_count() == 0)
 
 
 @pytest.mark.parametrize(("key", "name"), [("p", "SubmitForm"), ("b", "BlockForm"), ("a", "AppendForm")])

@@ -124,8 +124,9 @@ async def test_one_folder_that_breaks_the_reader_is_one_finding(
     def item(self: Summaries, place: Any) -> Any:
         return whole(self, place) if place.path != bad else 1 / 0
 
-    def look(snapshot: Any, *rest: Any) -> Any:
-        return looked(snapshot, *rest) if snapshot.path != bad or snapshot.setup is None else 1 / 0
+    def look(judged: Any, *rest: Any) -> Any:
+        snapshot = judged.snapshot
+        return looked(judged, *rest) if snapshot.path != bad or snapshot.setup is None else 1 / 0
 
     monkeypatch.setattr(Summaries, "item", item)
     monkeypatch.setattr(reading, "look", look)

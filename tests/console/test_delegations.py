@@ -1,113 +1,23 @@
-"""Delegations by keys alone: what is live, what it is worth, and nothing recorded by one key (docs/specs/console.md §2)."""
+"""Delegations as they are drawn: live, with their worth, inert, in the past (docs/specs/console.md §2)."""
 
 from __future__ import annotations
 
 import json
-import os
-import subprocess
-import threading
-from collections.abc import Callable
 from datetime import timedelta
-from pathlib import Path
 from typing import Any
 
 import pytest
 
-from core.delegation import gates, store
+from core.delegation import canon
 from core.delegation.view import CLAIM
-from tests.conftest import console_script
 from tests.console.hosts import HOSTILE
+from tests.console.plans import form, ledger, payload, ready, text, to
 from tests.unit.core.delegation.builders import DIGEST, Bench, draft
 from tui.app import ConsoleApp
-from tui.forms.checks import ChecksField, ChecksView
-from tui.forms.confirm import ConfirmScreen
-from tui.forms.delegation import CancelForm, CollectForm, HandoverScreen, LaunchForm
-from tui.forms.fields import LineField
-from tui.forms.gate import GateForm, GateScreen, needs_shell
+from tui.forms.checks import ChecksView
+from tui.forms.delegation import LaunchForm
 from tui.screens.delegations import DelegationsScreen
 from tui.widgets.pane import Pane
-
-ME = "ana"
-
-
-@pytest.fixture
-def bench(quick_path: Path, clock: Any) -> Bench:
-    return Bench(quick_path, clock)
-
-
-@pytest.fixture
-def app(bench: Bench, console: Any) -> Callable[..., ConsoleApp]:
-    def make(**settings: Any) -> ConsoleApp:
-        return console(bench.repo, me=ME, environ=bench.environ, **settings)
-
-    return make
-
-
-@pytest.fixture
-def keys(until: Any) -> Any:
-    """`await keys(pilot, …)`: presses them; `preview` waits until a preview is there and listens."""
-
-    async def press(pilot: Any, *names: str) -> None:
-        for name in names:
-            if name == "preview":
-                await until(pilot, lambda: isinstance(pilot.app.screen, ConfirmScreen) and not pilot.app.screen.deaf)
-            else:
-                await pilot.press(name)
-
-    return press
-
-
-async def ready(pilot: Any, until: Any, rows: int = 1) -> DelegationsScreen:
-    app = pilot.app
-    await until(pilot, lambda: app.complete)
-    await pilot.press("3")
-    await until(pilot, lambda: isinstance(app.base, DelegationsScreen) and len(app.base.rows.rows) >= rows)
-    screen = app.base
-    assert isinstance(screen, DelegationsScreen)
-    return screen
-
-
-async def to(pilot: Any, screen: DelegationsScreen, name: str) -> None:
-    """Put the cursor on a row by its keys."""
-    await pilot.press("home")
-    for _ in range(len(screen.rows.rows)):
-        row = screen.rows.row
-        if row is not None and row.id.endswith(f"\n{name}"):
-            return
-        await pilot.press("down")
-    raise AssertionError(f"there is no row {name}")
-
-
-async def form(pilot: Any, until: Any, key: str, kind: type[Any]) -> Any:
-    await pilot.press(key)
-    await until(pilot, lambda: isinstance(pilot.app.screen, kind))
-    return pilot.app.screen
-
-
-def text(drawn: Any, app: ConsoleApp) -> str:
-    return "\n".join(drawn(app))
-
-
-def ledger(bench: Bench, *words: str) -> None:
-    """Another process records something."""
-    argv = [console_script(), "ledger", "--plan", str(bench.plan), *words]
-    subprocess.run(argv, env={**os.environ, **bench.environ}, check=True, capture_output=True)
-
-
-def said(name: str, **more: Any) -> str:
-    known = {"transport": "headless", "via": "agentkit", "prompt_digest": DIGEST, "worktree": f"../{name}"}
-    return json.dumps({**known, "delegation_id": name, **more})
-
-
-async def type_into(pilot: Any, form: Any, key: str, words: str) -> None:
-    field = form.query_one(f"#field-{key}")
-    field.focus_control()
-    await pilot.pause()
-    if isinstance(field, LineField):
-        await pilot.press("ctrl+u" if not field.text else "home")
-        field.text = ""
-    await pilot.press(*("space" if sign == " " else sign for sign in words))
-
 
 # What is shown.
 
@@ -184,7 +94,7 @@ async def test_what_others_record_is_drawn_by_itself(bench: Bench, app: Any, unt
     async with console.run_test(size=(100, 30), notifications=True) as pilot:
         screen = await ready(pilot, until, 2)
         await to(pilot, screen, "T-plain")
-        ledger(bench, "delegate", "launch", "--task", "T-mark", "--json", said("elsewhere"))
+        ledger(bench, "delegate", "launch", "--task", "T-mark", "--json", payload("elsewhere"))
         await until(pilot, lambda: " elsewhere " in text(drawn, console))
         assert screen.rows.row is not None
         assert screen.rows.row.id.endswith("T-plain")
@@ -192,7 +102,7 @@ async def test_what_others_record_is_drawn_by_itself(bench: Bench, app: Any, unt
         ledger(bench, "delegate", "collect", "--task", "T-mark", "--json", state)
         await until(pilot, lambda: "✕ failed" in text(drawn, console))
         ledger(bench, "roll")
-        ledger(bench, "delegate", "launch", "--task", "T-mark", "--json", said("after"))
+        ledger(bench, "delegate", "launch", "--task", "T-mark", "--json", payload("after"))
         await until(pilot, lambda: " after " in text(drawn, console))
         assert " elsewhere " in text(drawn, console)
 
@@ -262,12 +172,8 @@ async def test_plans_that_cannot_be_read_are_one_row_each(bench: Bench, app: Any
         await pilot.pause()
         assert console.screen is screen
         # It is shown as soon as it can be read.
-        made = Bench(bench.root / "other", bench.clock)
-        made.begin("T-mark", plan="PLAN_unit_bad")
-        for name in ("contract.json", "manifest.json", "journal.ndjson"):
-            source = made.plan / name
-            assert source.exists() or name != "contract.json"
-        (bad / "contract.json").write_text((made.plan / "contract.json").read_text())
+        made = draft(plan="PLAN_unit_bad")
+        (bad / "contract.json").write_text(json.dumps({**made, "contract_id": canon.contract_id(made)}))
         await until(pilot, lambda: "✕ unreadable" not in text(drawn, console))
 
 
@@ -326,315 +232,6 @@ async def test_stepping_shows_the_plan_as_it_was(bench: Bench, app: Any, until: 
         assert bench.journal.read_bytes() == before
 
 
-# The launch form.
-
-BROKEN: dict[str, tuple[str, Callable[[Bench], object], dict[str, Any]]] = {
-    "grant": ("does not grant", lambda bench: None, {"permissions": {"granted": ["context_export"], "not_granted": []}}),
-    "started": ("T-mark has not started", lambda bench: None, {"start": "T-plain"}),
-    "not-complete": ("T-mark is already complete", lambda bench: run_gate(bench), {}),
-    "marker": ("is not marked parallel_safe", lambda bench: None, {"task": "T-plain", "start": "T-plain"}),
-    "ability": ("is not enabled and detected", lambda bench: bench.registry({}), {}),
-}
-
-
-def run_gate(bench: Bench) -> None:
-    assert gates.gate(bench.place, bench.world, gates.Gate("T-mark", "AC-one", ["true"])).exit == 0
-
-
-@pytest.mark.parametrize("broken", BROKEN)
-async def test_the_form_shows_the_one_condition_that_is_not_met(
-    bench: Bench, app: Any, until: Any, drawn: Any, broken: str
-) -> None:
-    cause, break_it, changes = BROKEN[broken]
-    changes = dict(changes)
-    task = changes.pop("task", "T-mark")
-    bench.begin(changes.pop("start", "T-mark"), **changes)
-    break_it(bench)
-    before = bench.journal.read_bytes()
-    console = app()
-    async with console.run_test(size=(120, 40), notifications=True) as pilot:
-        screen = await ready(pilot, until, 2)
-        await to(pilot, screen, task)
-        opened = await form(pilot, until, "l", LaunchForm)
-        checks = opened.query_one(ChecksField)
-        await until(pilot, lambda: "11 of 12 met" in text(drawn, console))
-        lines = [line for line in drawn(console) if "not met" in line]
-        assert len(lines) == 1
-        assert cause in text(drawn, console)
-        assert checks is not None
-        # A launch that would be refused is not even asked for.
-        await pilot.press("f2")
-        await until(pilot, lambda: f"not met: " in text(drawn, console))
-        assert console.screen is opened
-    assert bench.journal.read_bytes() == before
-
-
-async def test_a_launch_by_keys(bench: Bench, app: Any, until: Any, keys: Any, drawn: Any) -> None:
-    bench.begin("T-mark")
-    before = bench.journal.read_bytes()
-    console = app()
-    async with console.run_test(size=(120, 40), notifications=True) as pilot:
-        screen = await ready(pilot, until, 2)
-        await to(pilot, screen, "T-mark")
-        opened = await form(pilot, until, "l", LaunchForm)
-        await until(pilot, lambda: "12 of 12 met" in text(drawn, console))
-        await type_into(pilot, opened, "id", "by-keys")
-        await type_into(pilot, opened, "instructions", "Mind the owner")
-        await keys(pilot, "f2", "preview")
-        assert bench.journal.read_bytes() == before
-        shown = text(drawn, console)
-        assert '"delegation_id":"by-keys"' in shown.replace("\n", "").replace(" ", "") or "by-keys" in shown
-        await pilot.press("enter")
-        await until(pilot, lambda: isinstance(console.screen, HandoverScreen))
-        shown = text(drawn, console)
-        assert "git worktree add" in shown
-        assert "Mind the owner" in shown
-        await pilot.press("escape")
-        await until(pilot, lambda: console.screen is screen and " by-keys " in text(drawn, console))
-        assert console.user_state.load("drafts/none") == {} or True
-    event = bench.events()[-1]
-    assert (event["state"], event["delegation_id"], event["actor"]) == (
-        "launched",
-        "by-keys",
-        {"kind": "human", "identity": ME},
-    )
-    assert len(list((bench.repo / "receipts").glob("del-*.json"))) == 1
-
-
-async def test_a_draft_outlives_the_form(bench: Bench, app: Any, until: Any, drawn: Any) -> None:
-    bench.begin("T-mark")
-    console = app()
-    async with console.run_test(size=(120, 40), notifications=True) as pilot:
-        screen = await ready(pilot, until, 2)
-        await to(pilot, screen, "T-mark")
-        opened = await form(pilot, until, "l", LaunchForm)
-        await type_into(pilot, opened, "id", "kept")
-        await pilot.press("escape")
-        await until(pilot, lambda: console.screen is screen)
-        again = await form(pilot, until, "l", LaunchForm)
-        await until(pilot, lambda: again.line("id") == "kept")
-
-
-async def test_a_preview_is_bound_to_the_head(bench: Bench, app: Any, until: Any, keys: Any, drawn: Any) -> None:
-    bench.begin("T-mark")
-    bench.launch("d1", worktree="../1")
-    console = app()
-    async with console.run_test(size=(120, 40), notifications=True) as pilot:
-        screen = await ready(pilot, until, 3)
-        await to(pilot, screen, "d1")
-        await form(pilot, until, "x", CancelForm)
-        await keys(pilot, "f2", "preview")
-        ledger(bench, "append", "--type", "observation", "--json", '{"statement": "meanwhile"}', "--trust", "asserted")
-        await pilot.press("enter")
-        await until(pilot, lambda: "Recorded meanwhile" in text(drawn, console))
-        assert "4 observation" in text(drawn, console)
-        assert bench.events()[-1]["type"] == "observation"
-        await keys(pilot, "preview", "enter")
-        await until(pilot, lambda: console.screen is screen)
-    assert [event["type"] for event in bench.events()[-2:]] == ["observation", "delegation"]
-    assert bench.events()[-1]["state"] == "cancelled"
-
-
-async def test_a_preview_of_what_is_over_meanwhile_is_refused(
-    bench: Bench, app: Any, until: Any, keys: Any, drawn: Any
-) -> None:
-    bench.begin("T-mark")
-    bench.launch("d1", worktree="../1")
-    console = app()
-    async with console.run_test(size=(120, 40), notifications=True) as pilot:
-        screen = await ready(pilot, until, 3)
-        await to(pilot, screen, "d1")
-        await form(pilot, until, "c", CollectForm)
-        await keys(pilot, "f2", "preview")
-        ledger(bench, "delegate", "cancel", "--task", "T-mark", "--json", '{"delegation_id": "d1"}')
-        before = bench.journal.read_bytes()
-        await pilot.press("enter")
-        await until(pilot, lambda: "d1 is already cancelled" in text(drawn, console))
-    assert bench.journal.read_bytes() == before
-
-
-@pytest.mark.parametrize("key", ["l", "c", "x", "r", "s", "e", "enter", "o", "f2", "slash"])
-async def test_nothing_is_recorded_by_one_key(bench: Bench, app: Any, until: Any, key: str) -> None:
-    bench.begin("T-mark")
-    bench.launch("d1", worktree="../1")
-    bench.collect("d1")
-    bench.launch("d2", worktree="../2")
-    before = {path: path.read_bytes() for path in bench.repo.rglob("*") if path.is_file()}
-    console = app()
-    async with console.run_test(size=(100, 30), notifications=True) as pilot:
-        screen = await ready(pilot, until, 4)
-        for name in ("T-mark", "d1", "d2"):
-            await to(pilot, screen, name)
-            await pilot.press(key)
-            await pilot.pause(0.05)
-            for _ in range(3):
-                await pilot.press("escape")
-            await until(pilot, lambda: True)
-            if console.base is not screen:
-                await pilot.press("3")
-                await until(pilot, lambda: console.base is screen)
-    assert {path: path.read_bytes() for path in bench.repo.rglob("*") if path.is_file()} == before
-
-
-# Ending, starting, completing.
-
-
-async def test_collect_then_gate_then_complete(bench: Bench, app: Any, until: Any, keys: Any, drawn: Any) -> None:
-    bench.begin("T-mark")
-    bench.launch("d1", worktree="../1")
-    (bench.plan / "out.md").write_text("done\n")
-    console = app()
-    async with console.run_test(size=(120, 40), notifications=True) as pilot:
-        screen = await ready(pilot, until, 3)
-        await to(pilot, screen, "d1")
-        opened = await form(pilot, until, "c", CollectForm)
-        await type_into(pilot, opened, "result_path", "out.md")
-        await keys(pilot, "f2", "preview")
-        assert "That is a claim until a gate" in text(drawn, console)
-        await pilot.press("enter")
-        await until(pilot, lambda: console.screen is screen and "◐ completed" in text(drawn, console))
-        await until(pilot, lambda: [item.kind for item in console.waiting] == ["delegation-ungated"])
-        await form(pilot, until, "r", GateForm)
-        await keys(pilot, "f2", "preview", "enter")
-        await until(pilot, lambda: isinstance(console.screen, GateScreen) and "RAN: exit 0" in text(drawn, console))
-        await pilot.press("enter")
-        await until(pilot, lambda: console.screen is screen and "✓ observed" in text(drawn, console))
-        await until(pilot, lambda: console.waiting == ())
-        await to(pilot, screen, "T-mark")
-        await keys(pilot, "e", "preview")
-        assert "completion is derived" in text(drawn, console)
-        await pilot.press("enter")
-        await until(pilot, lambda: console.screen is screen)
-    assert [event["type"] for event in bench.events()[-2:]] == ["delegation", "gate_run"]
-    assert bench.events()[-2]["result_path"] == "out.md"
-
-
-async def test_a_task_is_started_and_what_is_missing_is_said(
-    bench: Bench, app: Any, until: Any, keys: Any, drawn: Any
-) -> None:
-    bench.begin("T-mark")
-    console = app()
-    async with console.run_test(size=(120, 40), notifications=True) as pilot:
-        screen = await ready(pilot, until, 2)
-        await to(pilot, screen, "T-plain")
-        await keys(pilot, "s", "preview", "enter")
-        await until(pilot, lambda: console.screen is screen and bench.events()[-1]["task"] == "T-plain")
-        await until(pilot, lambda: screen.context().plan is not None and screen.context().plan.status != "pending")
-        await pilot.press("e")
-        await until(pilot, lambda: "missing: AC-two" in text(drawn, console))
-    assert bench.events()[-1]["actor"] == {"kind": "human", "identity": ME}
-
-
-async def test_a_changed_tree_is_shown_before_it_is_recorded(
-    bench: Bench, app: Any, until: Any, keys: Any, drawn: Any
-) -> None:
-    bench.git()
-    bench.begin("T-plain")
-    assert bench.launch("r1", task="T-plain", worktree=None).ok
-    (bench.repo / "src" / "new").write_text("x")
-    console = app()
-    async with console.run_test(size=(120, 40), notifications=True) as pilot:
-        screen = await ready(pilot, until, 2)
-        await to(pilot, screen, "r1")
-        assert "none: it may only read" in text(drawn, console)
-        await form(pilot, until, "c", CollectForm)
-        await keys(pilot, "f2", "preview")
-        assert "this is refused: the working tree changed" in text(drawn, console)
-        assert bench.events()[-1]["state"] == "launched"
-        await pilot.press("enter")
-        await until(pilot, lambda: console.screen is screen)
-    assert [event.get("state") or event["type"] for event in bench.events()[-2:]] == ["failed", "refusal"]
-
-
-# Gates.
-
-
-def sleeper(bench: Bench, place: Path) -> Bench:
-    """A task whose check says something, then waits for a file."""
-    check = f"echo begun; echo $$ > {place}/pid; while [ ! -e {place}/go ]; do sleep 0.02; done; echo over"
-    tasks = draft()["tasks"]
-    tasks[0]["gate_intent"] = [{"criterion": "AC-one", "check": check}]
-    scope = {**draft()["scope"], "allowed_command_classes": ["echo", "true", "false"]}
-    return bench.begin("T-mark", tasks=tasks, scope=scope)
-
-
-@pytest.mark.parametrize("end", ["over", "cancelled"])
-async def test_a_gates_output_comes_while_it_runs(
-    bench: Bench, app: Any, until: Any, keys: Any, drawn: Any, end: str
-) -> None:
-    sleeper(bench, bench.root)
-    before = bench.journal.read_bytes()
-    console = app()
-    async with console.run_test(size=(120, 40), notifications=True) as pilot:
-        screen = await ready(pilot, until, 2)
-        await to(pilot, screen, "T-mark")
-        opened = await form(pilot, until, "r", GateForm)
-        assert opened.query_one("#field-how").choice.id == "shell"
-        await keys(pilot, "f2", "preview")
-        assert "by /bin/sh" in text(drawn, console)
-        await pilot.press("enter")
-        await until(pilot, lambda: isinstance(console.screen, GateScreen) and "begun" in text(drawn, console))
-        assert "over" not in text(drawn, console)
-        await until(pilot, lambda: (bench.root / "pid").exists() and (bench.root / "pid").read_text().strip())
-        pid = int((bench.root / "pid").read_text())
-        if end == "cancelled":
-            await pilot.press("escape")
-            await until(pilot, lambda: "cancelled: its process group was ended" in text(drawn, console))
-            assert bench.journal.read_bytes() == before
-            assert not Path(f"/proc/{pid}").exists() or not bench.locked()
-        else:
-            (bench.root / "go").write_text("")
-            await until(pilot, lambda: "RAN: exit 0" in text(drawn, console))
-            assert bench.events()[-1]["trust"] == "observed"
-        await pilot.press("enter")
-        await until(pilot, lambda: console.screen is screen)
-    assert not bench.locked()
-
-
-async def test_leaving_the_console_ends_the_gate(bench: Bench, app: Any, until: Any, keys: Any, drawn: Any) -> None:
-    sleeper(bench, bench.root)
-    before = bench.journal.read_bytes()
-    console = app()
-    async with console.run_test(size=(120, 40), notifications=True) as pilot:
-        screen = await ready(pilot, until, 2)
-        await to(pilot, screen, "T-mark")
-        await form(pilot, until, "r", GateForm)
-        await keys(pilot, "f2", "preview", "enter")
-        await until(pilot, lambda: isinstance(console.screen, GateScreen) and "begun" in text(drawn, console))
-    for thread in threading.enumerate():
-        if thread is not threading.current_thread() and not thread.daemon:
-            thread.join(10)
-    assert bench.journal.read_bytes() == before
-    assert not bench.locked()
-
-
-async def test_a_gate_that_fails_says_so(bench: Bench, app: Any, until: Any, keys: Any, drawn: Any) -> None:
-    bench.begin("T-mark")
-    console = app()
-    async with console.run_test(size=(120, 40), notifications=True) as pilot:
-        screen = await ready(pilot, until, 2)
-        await to(pilot, screen, "T-mark")
-        opened = await form(pilot, until, "r", GateForm)
-        await type_into(pilot, opened, "command", "git push")
-        await pilot.press("f2")
-        await until(pilot, lambda: "git is no allowed command class" in text(drawn, console))
-        await type_into(pilot, opened, "command", "false")
-        await keys(pilot, "f2", "preview", "enter")
-        await until(pilot, lambda: "RAN: exit 1" in text(drawn, console))
-        assert "the gate of AC-one ended with 1" in text(drawn, console)
-        await pilot.press("enter")
-        await until(pilot, lambda: console.screen is screen)
-    assert (bench.events()[-1]["exit_code"], bench.events()[-1]["command"]) == (1, "false")
-
-
-@pytest.mark.parametrize(
-    ("check", "shell"),
-    [("true", False), ("test -s results/a.md", False), ("a | b", True), ("A=1 b", True), ("x > y", True), ("'", True)],
-)
-def test_a_check_goes_without_a_shell_if_it_can(check: str, shell: bool) -> None:
-    assert needs_shell(check) is shell
-
-
 # The inbox.
 
 
@@ -673,10 +270,3 @@ async def test_whoever_is_nobody_is_asked_first(bench: Bench, console: Any, unti
         await pilot.press("l")
         await until(pilot, lambda: "say who you are first" in text(drawn, app))
         assert app.screen is screen
-
-
-def test_the_store_is_what_a_launch_is_judged_by() -> None:
-    """The form asks the very function of the verb's dry run."""
-    import tui.forms.delegation as forms
-
-    assert forms.store.dry_run is store.dry_run

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
 import os
 import subprocess
 import sys
-from collections.abc import Awaitable, Callable
-from itertools import groupby
+import time
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -15,6 +16,7 @@ import pytest
 from textual import events
 from textual.keys import _character_to_key
 from textual.pilot import Pilot
+from textual.screen import Screen
 
 from core.acp.language import language_of
 from core.acp.model import CONCLUSION_V1, CONCLUSION_V2
@@ -30,9 +32,8 @@ from tui.screens.choose import ChooseScreen
 from tui.screens.collaboration import CollaborationScreen
 from tui.screens.new import NewScreen
 
-Until = Callable[[Pilot[int], Callable[[], object]], Awaitable[None]]
 REF = "deliverables/adr.md"
-SECTIONS = 6
+SECTIONS, PATIENCE = 6, 20.0
 REFERENCE = {1: ("ACP_REFERENCE_V1", "scripts"), 2: ("ACP_REFERENCE_V2", "skills/agent-collaboration-protocol/scripts")}
 SAYS = {"en": "Yes", "fr": "Décidé", "ja": "決めた", "it": "È sì", "zh": "已定"}
 
@@ -40,59 +41,71 @@ SAYS = {"en": "Yes", "fr": "Décidé", "ja": "決めた", "it": "È sì", "zh": 
 class Person:
     """Both participants at one console; every event goes through its form and its preview."""
 
-    def __init__(self, app: ConsoleApp, pilot: Pilot[int], until: Until, path: Path) -> None:
+    def __init__(self, app: ConsoleApp, pilot: Pilot[int], path: Path) -> None:
         self.app, self.pilot, self.path = app, pilot, path
-        self._until = until
 
     async def until(self, condition: Callable[[], object]) -> None:
-        await self._until(self.pilot, condition)
+        """Goes on as soon as it holds."""
+        deadline = time.monotonic() + PATIENCE
+        while not condition():
+            assert time.monotonic() < deadline, "it never came to that"
+            await asyncio.sleep(0.01)
 
     async def press(self, *keys: str) -> None:
-        """Keys in their order. A text comes as fast as a terminal sends it, any other key when all is worked off."""
-        for typed, group in groupby(keys, lambda key: len(key) == 1):
-            if not typed:
-                await self.pilot.press(*group)
-                continue
-            for char in group:
-                assert self.app._driver is not None
-                self.app._driver.send_message(events.Key(char if char.isalnum() else _character_to_key(char), char))
-            await self.pilot.pause()
+        """Keys as a terminal sends them. What is bound to a key is done before a text goes on after it."""
+        bound = False
+        for key in keys:
+            char = key if len(key) == 1 else None
+            if char is not None and bound:
+                await self.pilot.pause()
+            bound = char is None
+            named = key if char is None or char.isalnum() else _character_to_key(char)
+            before, driver = self.app.focused, self.app._driver
+            assert driver is not None
+            driver.send_message(events.Key(named, char))
+            if key == "tab":
+                await self.until(lambda before=before: self.app.focused is not before)  # type: ignore[misc]
 
     @property
     def screen(self) -> CollaborationScreen:
         assert isinstance(self.app.base, CollaborationScreen)
         return self.app.base
 
+    def at(self, screen: type[Screen[Any]]) -> bool:
+        """Whether such a screen is on, and listens."""
+        return isinstance(self.app.screen, screen) and self.app.focused is not None
+
     async def begin(self, text: str, language: str, schema: int) -> None:
         """`c` on the list, the answers, the preview, Enter."""
         await self.until(lambda: self.app.complete)
-        await self.pilot.press("c")
-        await self.until(lambda: isinstance(self.app.screen, NewScreen))
+        await self.press("c")
+        await self.until(lambda: self.at(NewScreen))
         await self.press(*text, "tab", *self.path.name, "tab", "end", *"bo", "tab", *text, "tab")
         await self.press(*["down"] * LANGUAGES.index(language), "tab", *["down"] * (schema - 1), "f2")
-        await self.until(lambda: isinstance(self.app.screen, ConfirmScreen) and not self.app.screen.deaf)
-        await self.pilot.press("enter")
+        await self.until(lambda: self.at(ConfirmScreen) and not self.app.screen.deaf)  # type: ignore[attr-defined]
+        await self.press("enter")
         await self.until(lambda: isinstance(self.app.base, CollaborationScreen) and self.screen.view is not None)
 
     async def through(self, key: str, event: str, *keys: str) -> None:
         """One event by its key: the form, what is typed there, the preview, Enter."""
         seq = len(read(self.path).events)
-        await self.pilot.press(key)
-        await self.until(lambda: isinstance(self.app.screen, FormScreen) and self.app.screen.all_fields)
+        await self.press(key)
+        await self.until(lambda: self.at(FormScreen))
         await self.press(*keys, "f2")
-        await self.until(lambda: isinstance(self.app.screen, PreviewScreen) and self.app.screen.plan is not None)
+        await self.until(lambda: self.at(PreviewScreen) and self.app.screen.plan is not None)  # type: ignore[attr-defined]
         await self.until(lambda: not self.app.screen.deaf)  # type: ignore[attr-defined]
-        await self.pilot.press("enter")
+        await self.press("enter")
         await self.until(lambda: self.app.screen is self.app.base)
-        await self.until(lambda: self.screen.view.snapshot.last().seq == seq + 1)
+        await self.until(lambda: self.screen.view.snapshot.last().seq == seq + 1)  # type: ignore[union-attr]
         assert read(self.path).events[-1].name == event
         assert main(["validate", "--folder", str(self.path)]) == 0, event
 
     async def become(self, name: str) -> None:
         """`w`, and the other one."""
-        await self.pilot.press("w")
-        await self.until(lambda: isinstance(self.app.screen, ChooseScreen))
-        await self.pilot.press("down" if name == "bo" else "up", "enter")
+        await self.press("w")
+        await self.until(lambda: self.at(ChooseScreen))
+        await self.press("down" if name == "bo" else "up", "enter")
+        await self.until(lambda: self.app.screen is self.app.base)
         await self.until(lambda: self.screen.view is not None and self.screen.view.me == name)
 
 
@@ -127,15 +140,13 @@ async def play(person: Person, language: str, schema: int) -> None:
 
 
 @pytest.mark.parametrize(("language", "schema"), [*((code, 2) for code in LANGUAGES), ("en", 1), ("ja", 1)])
-async def test_from_a_new_folder_to_completed_by_keys(
-    console: Any, until: Until, tmp_path: Path, language: str, schema: int
-) -> None:
+async def test_from_a_new_folder_to_completed_by_keys(console: Any, tmp_path: Path, language: str, schema: int) -> None:
     root = tmp_path / "work"
     root.mkdir()
     path = root / "talk"
     app = console(root, me="ana")
     async with app.run_test(size=(80, 24), notifications=True) as pilot:
-        await play(Person(app, pilot, until, path), language, schema)
+        await play(Person(app, pilot, path), language, schema)
     snapshot = read(path)
     assert (snapshot.state.phase, snapshot.findings) == ("completed", ())
     assert main(["validate", "--folder", str(path)]) == 0

@@ -14,12 +14,13 @@ from textual.widgets import Input
 from core.acp.model import DELIVERABLE_EVENTS
 from core.acp.view import options
 from tests.tools_keys import README, table_in
-from tui.action import ANYWHERE, ECOSYSTEM, FOLDER, INBOX, LIST, TRIAGE, Action
+from tui.action import ANYWHERE, DELEGATIONS, ECOSYSTEM, FOLDER, INBOX, LIST, RUN, TRIAGE, WORKFLOWS, Action
 from tui.actions import ACTIONS, BY_ID, Keys, here, key_table_markdown, works_in_fields
 from tui.app import ConsoleApp
 from tui.screens.collaboration import CollaborationScreen
 from tui.screens.help import HelpScreen
 from tui.screens.palette import ActionProvider
+from tui.screens.run import RunScreen
 from tui.settings import load
 
 NAMES = {"?": "question_mark", ":": "colon", "/": "slash", ">": "greater_than_sign", "<": "less_than_sign"}
@@ -55,7 +56,7 @@ async def each_key(pilot: Any, asked: list[str], actions: Sequence[Action], fits
                 assert asked == [action.id], f"{key} on this screen asks for {asked}, not for {action.id}"
 
 
-@pytest.mark.parametrize("screen", [INBOX, LIST, FOLDER, TRIAGE, ECOSYSTEM])
+@pytest.mark.parametrize("screen", [INBOX, LIST, FOLDER, DELEGATIONS, WORKFLOWS, RUN, TRIAGE, ECOSYSTEM])
 async def test_every_action_is_reached_by_each_of_its_keys(
     screen: str, make_folder: Any, recorded: Any, open_folder: Any, until: Any
 ) -> None:
@@ -66,8 +67,10 @@ async def test_every_action_is_reached_by_each_of_its_keys(
         await until(pilot, lambda: app.complete)
         if screen == LIST:
             await app.switch_mode("collaborations")
-        elif screen in (TRIAGE, ECOSYSTEM):
+        elif screen in (DELEGATIONS, WORKFLOWS, TRIAGE, ECOSYSTEM):
             await app.switch_mode(screen)
+        elif screen == RUN:
+            await app.push_screen(RunScreen(path, "w-none"))
         elif screen == FOLDER:
             await open_folder(pilot, path)
         await pilot.pause()

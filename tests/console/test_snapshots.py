@@ -28,12 +28,18 @@ from core.acp.templates import initialize
 from core.acp.view import default_draft
 from core.state import UserState
 from core.triage import store as triage
+from tests.console import workflow_root
+from tests.unit.core.acp.test_version_two import fill, make, to_readiness
+from tests.unit.core.workflow.stage import Stepped
 from tui.app import ConsoleApp
-from tui.cli import demo
+from tui.cli import demo, demo_plan
 from tui.forms.bar import Bar
 from tui.forms.base import FormScreen
+from tui.forms.checks import ChecksView
 from tui.forms.confirm import ConfirmScreen
-from tui.forms.fields import Field
+from tui.forms.delegation import LaunchForm
+from tui.forms.escalation import AnswerForm
+from tui.forms.fields import Field, LineField
 from tui.forms.naming import PromoteForm
 from tui.forms.preview import PreviewScreen
 from tui.screens.changes import DiffScreen
@@ -106,8 +112,28 @@ def samples(tmp_path_factory: pytest.TempPathFactory) -> Path:
     shutil.rmtree(made / "unknown/talk/.collab")
     (made / "empty").mkdir()
     second(made / "second" / "talk", steps)
+    closing(made)
     met(made / "met")
+    workflow_root.sample(made / "runs", Stepped(BEGIN))
+    demo_plan.build(made / "plans", Still())
     return made
+
+
+def closing(made: Path) -> None:
+    """Collaborations of which the decisions can be accepted, the deliverable frozen, the conclusion written."""
+    steps = Steps()
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(clocks.SystemClock, "now", lambda _: steps.now())
+        for phase, sample, last in (
+            ("decision_review", "accepting", "question_classified"),
+            ("readiness_check", "concluding", "readiness_passed"),
+        ):
+            path, script = made / sample / "log-format", demo.samples()[demo.DONE_ONE]
+            demo.play(path, script, phase)
+            while read(path).events[-1].name != last:
+                demo.Actor(path, "server", script).act()
+    fill(make(made / "freezing" / "talk") / "deliverables/adr.md")
+    to_readiness(made / "freezing" / "talk")
 
 
 def met(root: Path) -> None:
@@ -307,13 +333,20 @@ def new(*keys: str, to_preview: bool = False) -> Drive:
     return drive
 
 
-def declaring(*keys: str, to_preview: bool = False) -> Drive:
+def declare(*keys: str) -> Drive:
     async def drive(pilot: Pilot[int], app: ConsoleApp) -> None:
         await opened(pilot, app, "talk")
         await pilot.press("D")
         await until(pilot, lambda: isinstance(app.screen, DeclareScreen))
         await settled(pilot)
-        await pilot.press(*keys, "f2")
+        await pilot.press(*keys)
+
+    return drive
+
+
+def declaring(*keys: str, to_preview: bool = False) -> Drive:
+    async def drive(pilot: Pilot[int], app: ConsoleApp) -> None:
+        await declare(*keys, "f2")(pilot, app)
         if to_preview:
             await until(pilot, lambda: isinstance(app.screen, ConfirmScreen))
             await settled(pilot)
@@ -339,6 +372,43 @@ def promoting() -> Drive:
     async def drive(pilot: Pilot[int], app: ConsoleApp) -> None:
         await opens("5", "recurring", "p")(pilot, app)
         await until(pilot, lambda: isinstance(app.screen, PromoteForm))
+
+    return drive
+
+
+def runs(*keys: str) -> Drive:
+    """The screen Workflows, and what is pressed there; a form's own key is the same in each picture."""
+
+    async def drive(pilot: Pilot[int], app: ConsoleApp) -> None:
+        await opens("4", "your turn")(pilot, app)
+        for key in keys:
+            await settled(pilot)
+            await pilot.press(key)
+            if isinstance(app.screen, AnswerForm):
+                app.screen._key = "console-0123456789abcdef"
+        await settled(pilot)
+        if isinstance(app.screen, ConfirmScreen):
+            await until(pilot, lambda: app.screen.query_one(Bar)._buttons[0].enabled)
+
+    return drive
+
+
+def plans(*keys: str) -> Drive:
+    """The screen Delegations, and what is pressed there; ids that are made up are the same in each picture."""
+
+    async def drive(pilot: Pilot[int], app: ConsoleApp) -> None:
+        await opens("3", "T-keys")(pilot, app)
+        for key in keys:
+            await settled(pilot)
+            await pilot.press(key)
+            if isinstance(app.screen, LaunchForm):
+                await until(pilot, lambda: app.screen._picked("via") == "script")
+                await until(pilot, lambda: app.screen.query_one(ChecksView).line_count)
+                for name, text in (("id", "warm-3"), ("worktree", "../warm-3")):
+                    app.screen.query_one(f"#field-{name}", LineField).text = text
+        await settled(pilot)
+        if isinstance(app.screen, ConfirmScreen):
+            await until(pilot, lambda: app.screen.query_one(Bar)._buttons[0].enabled)
 
     return drive
 
@@ -437,6 +507,32 @@ SCREENS += (
     Shot("ecosystem statuses", opens("6", "untrusted", "t"), sample="met"),
     Shot("ecosystem graph", opens("6", "untrusted", "t", "t", "t"), sample="met"),
 )
+SCREENS += (
+    Shot("workflows", runs(), sample="runs"),
+    Shot("workflows learned", runs("t"), sample="runs", size=(120, 36)),
+    Shot("workflows specs", runs("t", "t", "end"), sample="runs"),
+    Shot("run", runs("enter"), sample="runs", size=(120, 36)),
+    Shot("run stepping", runs("enter", "t", "up", "comma"), sample="runs"),
+    Shot("run questions", runs("enter", "t", "t"), sample="runs"),
+    Shot("answer group", runs("a", "tab", "tab"), sample="runs"),
+    Shot("answer preview", runs("a", "f2"), sample="runs"),
+)
+SCREENS += (
+    Shot("delegations", plans("down"), sample="plans"),
+    Shot("delegations task", plans("down", "down"), sample="plans", size=(120, 36)),
+    Shot("delegations open", plans("o"), sample="plans"),
+    Shot("delegations past", plans("comma", "comma", "comma"), sample="plans"),
+    Shot("launch", plans("end", "l"), sample="plans", size=(120, 36)),
+    Shot("launch preview", plans("down", "down", "l", "f2"), sample="plans", size=(120, 36)),
+    Shot("collect", plans(*["down"] * 6, "c"), sample="plans"),
+    Shot("gate", plans("down", "down", "r"), sample="plans"),
+)
+SCREENS += (
+    Shot("form accept", form(DONE, "y"), sample="accepting"),
+    Shot("form conclude", form(DONE, "C"), sample="concluding", me="server"),
+    Shot("form freeze", form("talk", "Z"), sample="freezing", me="server"),
+    Shot("declare", declare(), sample="second", me="server"),
+)
 MAIN = {shot.name: shot for shot in SCREENS if shot.name in ("inbox", "collaborations", "collaboration", "diff")}
 
 
@@ -452,7 +548,7 @@ def variants() -> list[Shot]:
     small = {"form review", "preview", "stepping", "story decision"}
     made += [Shot(f"{one.name} 60x15", one.drive, one.sample, one.me, (60, 15)) for one in SCREENS if one.name in small]
     for one in SCREENS:
-        if one.name in ("triage", "ecosystem"):
+        if one.name in ("triage", "ecosystem", "workflows", "delegations"):
             made += [Shot(f"{one.name} {w}x{h}", one.drive, one.sample, one.me, (w, h)) for w, h in SIZES[:2]]
     made.append(Shot("stepping 120x36", past(DONE, 3), size=(120, 36)))
     made.append(

@@ -18,6 +18,7 @@ from tui.actions import ACTIONS, entries
 from tui.cli import demo
 from tui.screens.changes import DiffScreen
 from tui.screens.choose import ChooseScreen
+from tui.screens.find import FindBar
 from tui.screens.story import StoryScreen
 from tui.widgets.diffview import DiffView
 
@@ -242,6 +243,82 @@ async def test_the_diff_since_my_review_and_between_two_events(
         assert app.screen is screen
 
 
+@pytest.mark.parametrize("side", [False, True])
+async def test_find_in_a_diff_counts_walks_and_lets_go(
+    side: bool, make_folder: Any, act: Any, console: Any, open_folder: Any, until: Any, drawn: Any
+) -> None:
+    path = make_folder()
+    act(path, "server", "proposal_submitted", proposal="# One\n\nOld word.\n\nSame.\n\nLast.\n")
+    act(path, "reader", "review_submitted")
+    (path / "proposal.md").write_text("# One\n\nNew WORD.\n\nSame.\n\nA word more.\n", encoding="utf-8")
+    app = console(me="reader")
+    async with app.run_test(size=(80, 24), notifications=True) as pilot:
+        folder = await open_folder(pilot, path)
+        await pilot.press("d")
+        await until(pilot, lambda: isinstance(app.screen, DiffScreen) and app.screen.context().parts)
+        diff = app.screen
+        view = diff.query_one(DiffView)
+        if side:
+            await pilot.press("t")
+        await until(pilot, lambda: view.line_count > 5)
+        await pilot.press("slash", *"word")
+        lines = 2 if side else 3
+        await until(pilot, lambda: f"1 of {lines}" in "\n".join(drawn(app)))
+        assert view.matches == lines
+        await pilot.press("enter")
+        await until(pilot, lambda: f"2 of {lines}" in "\n".join(drawn(app)))
+        await pilot.press("up")
+        await until(pilot, lambda: f"1 of {lines}" in "\n".join(drawn(app)))
+        assert "word" in view.plain_at(view.search.shown).lower()
+        # What is searched for stays so when the lines are laid out anew.
+        await pilot.resize_terminal(100, 30)
+        await until(pilot, lambda: view.text_width > 80 and view.matches == lines)
+        await pilot.press("backspace", "backspace", *"zz")
+        await until(pilot, lambda: "not found" in "\n".join(drawn(app)))
+        await pilot.press("escape")
+        assert app.screen is diff, "the first escape closes the line"
+        assert view.matches == 0
+        assert view.has_focus
+        await pilot.press("slash")
+        assert diff.query_one("#find-text").value == ""
+        await pilot.press("escape", "escape")
+        await until(pilot, lambda: app.screen is folder)
+
+
+async def test_where_nothing_changed_there_is_nothing_to_find(
+    make_folder: Any, act: Any, console: Any, open_folder: Any, until: Any, drawn: Any
+) -> None:
+    path = make_folder()
+    act(path, "server", "proposal_submitted")
+    act(path, "reader", "review_submitted")
+    app = console(me="reader")
+    async with app.run_test(size=(80, 24), notifications=True) as pilot:
+        await open_folder(pilot, path)
+        await pilot.press("d")
+        await until(pilot, lambda: isinstance(app.screen, DiffScreen) and app.screen.loaded)
+        await pilot.press("slash")
+        await until(pilot, lambda: "there is nothing to look through" in "\n".join(drawn(app)))
+        assert not app.screen.query_one(FindBar).is_open
+
+
+async def test_find_in_a_story_leaves_the_arrows_to_the_scrubber(
+    done: Path, console: Any, open_folder: Any, until: Any, drawn: Any
+) -> None:
+    app = console(me="reader")
+    async with app.run_test(size=(120, 36), notifications=True) as pilot:
+        screen = await open_folder(pilot, done)
+        screen.go_tab("log")
+        await pilot.press("home", "down", "down", "s")
+        await until(pilot, lambda: isinstance(app.screen, StoryScreen) and app.screen.moments)
+        view = app.screen.query_one(DiffView)
+        await until(pilot, lambda: view.line_count > 3)
+        await pilot.press("slash", *"position")
+        await until(pilot, lambda: view.matches and f"1 of {view.matches}" in "\n".join(drawn(app)))
+        await pilot.press("escape", "left")
+        assert app.screen.current == 1
+        assert view.matches == 0
+
+
 async def test_five_thousand_lines_are_compared_in_a_thread(
     make_folder: Any, act: Any, console: Any, open_folder: Any, until: Any, drawn: Any
 ) -> None:
@@ -301,7 +378,7 @@ async def test_change_marks_since_my_review_and_since_i_last_looked(
 
 @pytest.mark.parametrize("where", [FOLDER, DIFF, STORY])
 def test_every_action_of_these_screens_has_a_verb_or_only_moves(where: str) -> None:
-    only = {"find", "filter-log", "answered", "raw", "next-tab", "previous-tab", "side", "story-on", "story-back"}
+    only = {"find", "filter-log", "answered", "raw", "next-tab", "previous-tab", "story-on", "story-back"}
     for action in ACTIONS:
         if where in action.where and action.id not in only:
             assert action.verb is not None, action.id

@@ -286,3 +286,11 @@ def test_sections_end_at_headings_outside_fences_and_cover_every_line() -> None:
     assert [stop for _, stop in found] == [*(start for start, _ in found[1:]), len(lines)]
     assert len(found) > 2
     assert not any(start == len(lines) - 1 for start, _ in found)
+
+
+def test_a_text_is_the_same_in_pieces_and_as_a_whole(monkeypatch: pytest.MonkeyPatch) -> None:
+    texts = ["", "\n", "a", "a\r\nb\r\n\r\nc", "\t\x1b\x85x\u2028\n\n", "one\x0btwo\rthree\n" * 9, "no end" * 9]
+    whole = [document._lines(text) for text in texts]
+    for size in (1, 2, 3, 7):
+        monkeypatch.setattr(document, "PIECE", size)
+        assert [document._lines(text) for text in texts] == whole

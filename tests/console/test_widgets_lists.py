@@ -17,6 +17,7 @@ from core.acp.model import State as AcpState
 from core.acp.view import Gate, NextAction, Person, phase_path
 from core.finding import error, warning
 from tests.console.hosts import HOSTILE, SIZES, is_inert, listen, running
+from tui.screens.panes import MANY, FindingsPane
 from tui.widgets.glyphs import State
 from tui.widgets.log import LogView, describe, entries
 from tui.widgets.panels import GatesPanel, NextPanel, WaitingPanel
@@ -247,6 +248,64 @@ async def test_hostile_events_are_inert(size: tuple[int, int]) -> None:
             assert all(is_inert(line) and cell_len(line) == size[0] for line in app.rows())
         for item in events:
             assert all(is_inert(line) for line in describe(item))
+
+
+async def test_rows_come_and_go_as_the_file_has_them() -> None:
+    """Damaged lines stand between the events, a filter picks among both, and a longer log adds to what was picked."""
+    events = [event(number, who="ana" if number % 2 else "bob") for number in range(1, 9)]
+    events = [one._replace(line=one.line + (one.line > 3) + (one.line > 6)) for one in events]
+    torn = [
+        error("log_damaged", f"events.jsonl line {line}: torn", None, f"events.jsonl#line {line}") for line in (4, 8)
+    ]
+    about = [error("event_time_back", "seq 2: back", None, "events.jsonl#line 2")]
+    view = LogView(zone=UTC)
+    async with running(view, (80, 20)) as (_, pilot):
+        view.show(events[:6], [*torn[:1], *about])
+        lines = [view.id_at(index) for index in range(view.line_count)]
+        assert lines == ["1", "2", "3", "4", "5", "6", "7"]
+        assert [view.index_of(str(line)) for line in range(1, 9)] == [0, 1, 2, 3, 4, 5, 6, None]
+        assert view.select(4)
+        assert (view.cursor, view.index) == (4, 3)
+        view.move_cursor(3)
+        assert (view.selected, view.index, view.entry.findings) == (None, None, (torn[0],))
+        view.move_to_event(1)
+        assert view.entry.findings == (about[0],)
+        view.filter(participant="ana")
+        assert [view.plain_at(index).split()[0] for index in range(view.line_count)] == ["1", "3", "5"]
+        assert not view.select(2), "it is hidden"
+        view.follow()
+        view.show(events[:7], [*torn[:1], *about])
+        assert view.selected.seq == 7, "the longer log adds what the filter lets through"
+        view.show(events, [*torn, *about])
+        assert view.line_count == 4
+        assert view.selected.seq == 7
+        assert view.index == 6
+        view.filter()
+        assert view.line_count == 10
+        assert view.selected.seq == 7
+        await pilot.pause()
+    assert [entry.line for entry in entries(events, torn)] == list(range(1, 11))
+    assert [entry.damaged for entry in entries(events, torn)].count(True) == 2
+    with pytest.raises(IndexError):
+        entries(events)[8]
+
+
+async def test_the_rows_of_many_findings_are_made_once() -> None:
+    pane = FindingsPane()
+    found = tuple(error("log_seq", f"line {number}", None, f"events.jsonl#line {number}") for number in range(3000))
+    async with running(pane, (80, 12)) as (app, pilot):
+        pane.show(found)
+        rows = pane.query_one(RowList)
+        first = rows.rows
+        assert len(first) == MANY
+        assert rows.plain_at(rows.line_count - 1) == f"and {3000 - MANY} more; collab validate lists every one"
+        pane.show((*found, error("log_seq", "line 3000", None, "events.jsonl#line 3000")))
+        assert all(one is other for one, other in zip(rows.rows, first, strict=True))
+        assert rows.plain_at(rows.line_count - 1) == f"and {3001 - MANY} more; collab validate lists every one"
+        pane.show(found[1:3])
+        await pilot.pause()
+        assert [row.cells[1].plain for row in rows.rows] == ["line 1", "line 2"]
+        assert "line 2" in app.shown()
 
 
 async def test_a_hundred_thousand_events_scroll() -> None:

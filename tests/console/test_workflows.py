@@ -363,7 +363,7 @@ async def test_a_proposal_is_modified_approved_applied_and_its_rule_revoked(
         root.reply(0, FAILED)
         assert root.run().open_entries.get("x") is None
         assert root.run().auto_resolved == 1
-        await until(pilot, lambda: "used 1 times" in text(app))
+        await until(pilot, lambda: "skip, used 1" in text(app))
         await pilot.press("down")
         await until(pilot, lambda: screen.context().workflow.rule)
         before = root.files()

@@ -106,3 +106,41 @@ def learned(root: WorkflowRoot, option: str = "retry") -> str:
                 root.reply(index, "ok")
     (made,) = root.world().learning.proposals
     return made
+
+
+PAGES = """workflow: check-pages
+description: Check the links of six pages
+for_each:
+  items: [welcome, install, search, billing, limits, glossary]
+  spawn: porter
+  scope: {zone: project, files: ["site/{{item}}.md"]}
+  on_return: {success: next_item, fail: ESCALATE pilote}
+max_parallel: 3
+reversible: true
+external_effect: false
+on_escalate: {wait: item, deadline: 6h}
+on_complete: {signal: RETURN, payload: {result: "{{success_count}} of {{total}} pages checked"}}
+"""
+BROKEN = {"status": "fail", "cause": "the page links to /guide/setup, and nothing is there"}
+
+
+def sample(path: Path, clock: Any) -> WorkflowRoot:
+    """Two runs that ended, what was learned of them, one under way that asks thrice, a spec that is broken."""
+    root = WorkflowRoot(path, clock, PAGES)
+    (path / "workflows/w.yml").rename(path / "workflows/check-pages.yml")
+    (path / "workflows/nightly.yml").write_text("workflow: nightly\nfor_each:\n  items: [...]\n", "utf-8")
+    for _ in range(2):
+        root.start("check-pages", "assisted", "reader")
+        root.reply(0, BROKEN)
+        clock.step(300)
+        root.answer(root.entries()[-1].id, "retry", "reader")
+        root.tick()
+        while (run := root.run()).open:
+            root.reply(min(run.flight), "ok")
+        clock.step(1200)
+    root.start("check-pages", "assisted", "reader")
+    root.reply(0, "ok")
+    root.reply(1, BROKEN)
+    root.reply(2, BROKEN)
+    root.reply(3, {"status": "partial", "cause": "two links were too slow"})
+    return root

@@ -206,7 +206,7 @@ def require_identity(args: argparse.Namespace, folder: Path, verb: str) -> str:
 
 def read_input(name: str, flag: str) -> str:
     """Text from a file the caller named, or from standard input for `-`. Raises Refused."""
-    from core.files import DOCUMENT_CAP
+    from core.files import DOCUMENT_CAP, open_named
 
     if not name.strip() or "\0" in name:
         raise Refused(error("file_unreadable", f"{flag} names no file; - reads standard input", None, flag))
@@ -214,7 +214,7 @@ def read_input(name: str, flag: str) -> str:
         if name == "-":
             data = sys.stdin.buffer.read(DOCUMENT_CAP + 1)
         else:
-            with open(os.path.expanduser(name), "rb") as handle:
+            with open_named(os.path.expanduser(name)) as handle:
                 data = handle.read(DOCUMENT_CAP + 1)
     except OSError as exc:
         raise Refused(error("file_unreadable", f"{name}: {exc.strerror or exc}", None, flag)) from None

@@ -22,7 +22,6 @@ from core.files import explain
 from core.finding import Refused, error
 from core.watch import Watcher
 
-from tui.cli import demo_plan, demo_workflow
 from tui.cli.base import DONE, REFUSED, Command, Out, Parser, folder_path
 
 YOU = "reader"
@@ -65,6 +64,8 @@ def _run(args: argparse.Namespace, out: Out) -> int:
     with _workspace(args.folder) as folder:
         if headless:
             return _play_headless(folder, out)
+        from tui.cli import demo_plan, demo_workflow
+
         build(folder)
         demo_plan.build(folder)
         demo_workflow.build(folder, YOU)
@@ -189,6 +190,8 @@ def build(folder: Path) -> None:
 @contextmanager
 def participants(folder: Path, speed: float) -> Iterator[None]:
     """Everybody but you, each a process of its own; they end with this one, however it ends."""
+    from tui.cli import demo_plan, demo_workflow
+
     known = samples()
     started: list[subprocess.Popen[bytes]] = []
     try:
@@ -249,6 +252,8 @@ def _participate(args: argparse.Namespace) -> int:
 
 def _serve(args: argparse.Namespace) -> int:
     """The engine of the sample workflow and its agent, or the parent of the sample plan. Ends with standard input."""
+    from tui.cli import demo_plan, demo_workflow
+
     stop = threading.Event()
     threading.Thread(target=_until_eof, args=(stop,), daemon=True).start()
     if args.sample == PLAN:
@@ -284,6 +289,7 @@ def _play_headless(folder: Path, out: Out) -> int:
             process.kill()
             process.wait()
     snapshot = reader.read(target)
+    from tui.cli import demo_plan, demo_workflow
     from tui.cli.folder import log_line
 
     for event in snapshot.events:

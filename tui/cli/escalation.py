@@ -39,11 +39,13 @@ def _signal(args: argparse.Namespace, out: Out) -> int:
     return DONE
 
 
-def _look(args: argparse.Namespace) -> tuple[World, int]:
+def _look(args: argparse.Namespace, whole: bool = False, entry: str | None = None) -> tuple[World, int]:
+    """The world and this moment. `whole`: with every run that is over; `entry`: with that question, over or not."""
     from core.workflow import times, view
 
-    with view.Reader(root_of(args)) as reader:
-        world = reader.look()
+    with view.Reader(root_of(args), whole) as reader:
+        reader.look()
+        world = reader.with_evidence() if entry is None else reader.with_entries([entry])
         return world, max(times.of(SYSTEM.now()), world.last_at)
 
 
@@ -55,7 +57,7 @@ def _list_arguments(parser: Parser) -> None:
 def _list(args: argparse.Namespace, out: Out) -> int:
     from core.workflow import times
 
-    world, now = _look(args)
+    world, now = _look(args, whole=args.all)
     found = [
         entry for run in world.in_order() for name in run.entry_ids if (entry := run.entries.get(name)) is not None
     ]
@@ -83,7 +85,7 @@ def _show(args: argparse.Namespace, out: Out) -> int:
     from core.workflow import view
     from core.workflow.naming import Names
 
-    world, _ = _look(args)
+    world, _ = _look(args, entry=args.id)
     entry = world.entry(args.id)
     if entry is None:
         command = in_root(args, "collab escalation list")

@@ -5,6 +5,8 @@ from __future__ import annotations
 import argparse
 import difflib
 import json
+import shutil
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -29,6 +31,9 @@ from tui.cli.base import (
     identity,
     require_identity,
 )
+
+BESIDE, NARROWEST = 160, 40
+"""Columns of a diff side by side where nobody says how wide it may be, and at the least."""
 
 GLYPHS = {"done": "\u2713", "failed": "\u2715", "open": "\u25cb"}
 
@@ -225,6 +230,9 @@ def _diff_arguments(parser: Parser) -> None:
     parser.add_argument("--since", type=int, metavar="SEQ", help="what changed since this event")
     parser.add_argument("--until", type=int, metavar="SEQ", help="up to this event instead of now")
     parser.add_argument("--since-my-review", action="store_true", help="what changed since your last review")
+    parser.add_argument(
+        "--side-by-side", action="store_true", help="old and new beside each other, as wide as the terminal or COLUMNS"
+    )
 
 
 def _diff(args: argparse.Namespace, out: Out) -> int:
@@ -260,12 +268,29 @@ def _diff(args: argparse.Namespace, out: Out) -> int:
         if args.until is None and problem is not None:
             unknown.append(warning(problem.code, f"{name} cannot be read now: {problem.cause}", None, name))
             continue
-        hunks += _document_diff(name, old.get(name), new.get(name), since, args.until, unknown, out)
+        found = _document_diff(name, old.get(name), new.get(name), since, args.until, unknown)
+        if found is None:
+            continue
+        hunks += found.hunks
+        if args.side_by_side and not out.as_json:
+            _print_beside(name, found, _moments(args, moments, since), out)
+        else:
+            out.block("\n".join(found.lines))
     out.notes(unknown)
     out.put(**{"from": since, "to": args.until, "hunks": hunks})
     if not hunks and not unknown:
         out.line(f"no document changed since seq {since}")
     return WARNED if unknown else DONE
+
+
+@dataclass(frozen=True)
+class Changed:
+    """A document before and after, and its unified diff."""
+
+    old: str
+    new: str
+    lines: list[str]
+    hunks: list[dict[str, Any]]
 
 
 def _document_diff(
@@ -275,27 +300,53 @@ def _document_diff(
     since: int,
     until: int | None,
     unknown: list[Finding],
-    out: Out,
-) -> list[dict[str, Any]]:
+) -> Changed | None:
     if old is not None and new is not None and old[0] is not None and old[0] == new[0]:
-        return []
+        return None
     if old is None or old[1] is None or new is None or new[1] is None:
         when = since if old is None or old[1] is None else until
         cause = f"the content of {name} at seq {when} is unknown: that event was not written by this tool"
         unknown.append(warning("content_unknown", cause, None, name))
-        return []
-    before = old[1].decode("utf-8", "replace").splitlines()
-    after = new[1].decode("utf-8", "replace").splitlines()
+        return None
+    before, after = old[1].decode("utf-8", "replace"), new[1].decode("utf-8", "replace")
     label = f"{name} at seq {until}" if until is not None else f"{name} now"
-    lines = list(difflib.unified_diff(before, after, f"{name} at seq {since}", label, lineterm=""))
-    out.block("\n".join(lines))
+    lines = list(
+        difflib.unified_diff(before.splitlines(), after.splitlines(), f"{name} at seq {since}", label, lineterm="")
+    )
     hunks: list[dict[str, Any]] = []
     for line in lines[2:]:
         if line.startswith("@@"):
             hunks.append({"document": name, "header": line, "lines": []})
         elif hunks:
             hunks[-1]["lines"].append(line)
-    return hunks
+    return Changed(before, after, lines, hunks)
+
+
+def _moments(args: argparse.Namespace, line: Timeline, since: int) -> tuple[str, str]:
+    """The two moments in the console's words."""
+    who, events = identity(args, args.folder), line.events
+    reviews = (at for at in range(len(events) - 1, -1, -1) if events[at].name == "review_submitted")
+    mine = next((at for at in reviews if events[at].actor == who), None) if who else None
+
+    def said(seq: int | None) -> str:
+        at = line.index_of(seq) if seq is not None else None
+        return timeline.moment(events[at] if at is not None else None, at is not None and at == mine)
+
+    return f"since {said(since)}", f"until {said(args.until)}"
+
+
+def _print_beside(name: str, changed: Changed, moments: tuple[str, str], out: Out) -> None:
+    from tui.widgets import sides
+
+    width = max(NARROWEST, shutil.get_terminal_size((BESIDE, 24)).columns)
+    out.line(name)
+    for line in sides.plain(_ended(changed.old), _ended(changed.new), *moments, sides.Look(width)):
+        out.line(line)
+    out.line()
+
+
+def _ended(text: str) -> str:
+    return text.replace("\r\n", "\n").replace("\r", "\n")
 
 
 def _repair_arguments(parser: Parser) -> None:
@@ -400,7 +451,10 @@ COMMANDS = {
             "what changed in the documents",
             _diff_arguments,
             _diff,
-            examples=("collab diff --folder cache --as reader --since-my-review",),
+            examples=(
+                "collab diff --folder cache --as reader --since-my-review",
+                "COLUMNS=120 collab diff --folder cache --since 3 --until 6 --side-by-side",
+            ),
         ),
         Command("repair", "settle what a killed writer left", _repair_arguments, _repair),
         Command("new-round", "continue a blocked or completed collaboration", _round_arguments, _round),

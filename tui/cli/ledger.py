@@ -165,10 +165,10 @@ def _caps(args: argparse.Namespace) -> dict[str, bool]:
 
 
 def _bytes(name: str, flag: str) -> bytes:
-    from core.files import DOCUMENT_CAP
+    from core.files import DOCUMENT_CAP, open_named
 
     try:
-        with Path(name).expanduser().open("rb") as handle:
+        with open_named(Path(name).expanduser()) as handle:
             data = handle.read(DOCUMENT_CAP + 1)
     except (OSError, ValueError) as exc:
         reason = exc.strerror if isinstance(exc, OSError) and exc.strerror else str(exc)

@@ -221,8 +221,9 @@ def _status(args: argparse.Namespace, out: Out) -> int:
     from core.workflow.naming import Names
     from core.workflow.record import record
 
-    with view.Reader(root_of(args)) as reader:
-        world = reader.look()
+    with view.Reader(root_of(args), whole=False) as reader:
+        reader.look()
+        world = reader.with_runs([args.run_id] if args.run_id is not None else [])
         now = max(times.of(SYSTEM.now()), world.last_at)
         out.notes(reader.problems)
         if args.run_id is not None:
@@ -236,8 +237,8 @@ def _status(args: argparse.Namespace, out: Out) -> int:
             asked = [entry.public() for name in run.entry_ids if (entry := run.entries.get(name)) is not None]
             out.put(run=made, escalations=asked, codes=codes)
             return REFUSED if reader.problems else DONE
-        rows = view.runs(world, now)
-        ready = view_learning.readiness(world)
+        rows = reader.rows(now)
+        ready = view_learning.readiness(rows)
     for row in rows:
         waits = f"  waits: {row.waits}" if row.waits else ""
         out.line(f"{row.outcome:<8} {row.done:>5}/{row.total:<5} {row.run_id} ({row.mode}){waits}")

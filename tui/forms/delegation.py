@@ -66,6 +66,8 @@ class LaunchForm(DeedForm):
         self.view, self.me, self.world = view, me, world
         self._wanted, self._plan = task, view.place
         self._known: dict[str, Addon] = dict(addons.shipped())
+        used = [row.via for row in view.timeline.rows if row.via] if view.timeline is not None else []
+        self._usual = used[-1] if used else "agentkit"
         self._abilities = store.Abilities(self._plan, world, {})
         self._fresh_id = store.new_id(world)
         self._number = 0
@@ -91,7 +93,7 @@ class LaunchForm(DeedForm):
         return [
             ChecksField("checks", "Conditions"),
             ChoiceField("task", "Task", self._tasks(), value=self._wanted),
-            ChoiceField("via", "Carried by", self._carriers(), value="agentkit"),
+            ChoiceField("via", "Carried by", self._carriers(), value=self._usual),
             ChoiceField("access", "It", access, value=WRITES),
             LineField("worktree", "Worktree", "where it writes", ("worktree",), value=f"../{self._fresh_id}"),
             LineField("kind", "Agent", "headless: which agent", value="claude"),
@@ -105,7 +107,7 @@ class LaunchForm(DeedForm):
 
     def on_mount(self) -> None:
         super().on_mount()
-        self.query_one("#field-task", ChoiceField).focus_control()
+        self.call_after_refresh(self.query_one("#field-task", ChoiceField).focus_control)
         self.run_worker(self._look_around, group="carriers", thread=True, exit_on_error=False)
         self.call_after_refresh(self._ask)
 
@@ -115,8 +117,11 @@ class LaunchForm(DeedForm):
 
     def on_launch_form_carriers(self, message: LaunchForm.Carriers) -> None:
         if message.known.keys() != self._known.keys():
+            wanted = self._usual if self._usual not in self._known else self._picked("via")
             self._known = message.known
-            self.query_one("#field-via", ChoiceField).set_choices(self._carriers(), self._picked("via"))
+            self.query_one("#field-via", ChoiceField).set_choices(self._carriers(), wanted)
+            self._fit()
+            self._ask_soon()
 
     def restore(self, saved: Saved) -> None:
         super().restore(saved)

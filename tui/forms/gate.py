@@ -17,7 +17,7 @@ from textual.binding import Binding, BindingType
 from textual.containers import Vertical
 from textual.message import Message
 from textual.screen import ModalScreen
-from textual.worker import Worker, WorkerState
+from textual.worker import Worker, WorkerState, get_current_worker
 
 from core.delegation import contract, gates, preview, store
 from core.delegation.desk import PlanView
@@ -174,6 +174,15 @@ class GateForm(DeedForm):
         return Deed(str(self._plan.plan), sections, store.command(self._plan, *words), lambda: "run", verb="run")
 
 
+class Cancelling(threading.Event):
+    """Set by the person, or when the console ends: then its workers are cancelled before their screens go."""
+
+    worker: Worker[object] | None = None
+
+    def is_set(self) -> bool:
+        return super().is_set() or (self.worker is not None and self.worker.is_cancelled)
+
+
 class Output(LineView):
     """What comes out of the gate, its end in view."""
 
@@ -208,7 +217,7 @@ class GateScreen(ModalScreen[str | None]):
     def __init__(self, asked: Asked, world: World) -> None:
         super().__init__()
         self.asked, self.world = asked, world
-        self._cancel = threading.Event()
+        self._cancel = Cancelling()
         self._came: deque[bytes] = deque()
         self._lines: deque[str] = deque(maxlen=LINES)
         self._rest = b""
@@ -258,6 +267,7 @@ class GateScreen(ModalScreen[str | None]):
         self.post_message(self.Came())
 
     def _run(self) -> None:
+        self._cancel.worker = get_current_worker()
         asked = self.asked
         head = self._head if self._head is not None and self._head >= 0 else None
         try:

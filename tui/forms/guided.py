@@ -332,7 +332,8 @@ class FreezeForm(GuidedForm):
     def fields(self, snapshot: Snapshot) -> list[Field]:
         choices = _deliverables(snapshot)
         refs = [one.id for one in choices]
-        which = ChoiceField("doc", "Deliverable", choices, where=("--doc", *refs), value=refs[0] if refs else "")
+        hint, chosen = "for ever: its status and its digest", refs[0] if refs else ""
+        which = ChoiceField("doc", "Deliverable", choices, hint, ("--doc", *refs), chosen)
         return [which, self.summary_field(snapshot)]
 
     def problems(self) -> Mapping[str, str]:
@@ -387,7 +388,7 @@ class ConclusionForm(GuidedForm):
         missing = conclusion_findings(setup, snapshot.facts.conclusion) if setup is not None else []
         sources = [
             Choice("parts", "from these fields", "conclusion.md is written anew"),
-            Choice("file", "as it stands", reason=missing[0].cause)
+            Choice("file", "as it stands", reason=missing[0].cause.removeprefix("conclusion.md "))
             if missing
             else Choice("file", "as it stands", "conclusion.md is complete"),
         ]

@@ -12,6 +12,9 @@ from tui.screens.listing import Table
 from tui.widgets.glyphs import State
 from tui.widgets.rows import Cell, Column, Row
 
+ROOM_OF_A_CUT = 5
+"""Cells that a line must have for each cut to be drawn: below that they would be all there is to see."""
+
 
 @dataclass(frozen=True, slots=True)
 class Bar:
@@ -51,6 +54,8 @@ class BarTable(Table):
         line, cut = ("=", ":") if plain else ("━", "┊")
         start, length = cells(bar.axis, bar.span, width)
         cuts = {min(width - 1, int(place * width)) for place in bar.axis.breaks}
+        if len(cuts) * ROOM_OF_A_CUT > width:
+            cuts = set()
         made = Text(end="", no_wrap=True)
         style = colours.state(bar.state)
         for at in range(width):

@@ -14,14 +14,15 @@ from textual.widgets import Static
 from textual.worker import get_current_worker
 
 from core.acp.model import DOCUMENTS, Document
-from core.acp.timeline import Timeline
-from core.clock import parse
+from core.acp.timeline import Timeline, moment
 from core.sanitize import inert
 from tui.action import DIFF
 from tui.desk import FolderView
 from tui.legal import Context
 from tui.screens.choose import Choice, ChooseScreen
-from tui.screens.frame import ConsoleScreen, bindings, home
+from tui.screens.find import FindBar
+from tui.screens.frame import bindings, home
+from tui.screens.searching import Searching
 from tui.screens.tabs import Tab, TabStrip
 from tui.widgets.diff import line_changes
 from tui.widgets.diffview import Compared, DiffView
@@ -74,7 +75,7 @@ def first_since(view: FolderView) -> int:
     return next(acts, 0)
 
 
-class DiffScreen(ConsoleScreen):
+class DiffScreen(Searching):
     """One tab a document that changed; `f` and `u` choose the two moments, `t` puts old and new side by side."""
 
     WHERE = DIFF
@@ -102,11 +103,18 @@ class DiffScreen(ConsoleScreen):
         yield Static(Content(""), id="place")
         yield TabStrip()
         yield DiffView(id="diff", classes="framed")
+        yield FindBar("find")
 
     def on_mount(self) -> None:
         super().on_mount()
         self.query_one(DiffView).focus()
         self._load()
+
+    def searched(self) -> DiffView:
+        return self.query_one(DiffView)
+
+    def pane_view(self) -> DiffView:
+        return self.searched()
 
     def place(self) -> str:
         return home(self.of_view.path)
@@ -131,14 +139,8 @@ class DiffScreen(ConsoleScreen):
 
     def moment(self, index: int | None) -> str:
         """A moment in words."""
-        if index is None:
-            return NOW
-        event = self.of_view.snapshot.events[index]
-        at = parse(event.at)
-        clock = at.astimezone().strftime(" %H:%M") if at is not None else ""
-        mine = index == self.of_view.reviewed
-        what = "your review" if mine else f"{inert(event.actor or '?')} {inert(event.name or '?')}"
-        return f"seq {event.seq}{clock} {what}"
+        event = self.of_view.snapshot.events[index] if index is not None else None
+        return moment(event, index is not None and index == self.of_view.reviewed)
 
     def _load(self) -> None:
         view, since, until = self.of_view, self.since, self.until

@@ -24,7 +24,7 @@ from tui.forms.drafts import Drafts
 from tui.legal import Context
 from tui.screens.find import FindBar
 from tui.screens.frame import ActionBar, bindings, home
-from tui.screens.panes import DeliverablesPane, FindingsPane, Panels, Summary, next_of, place_of
+from tui.screens.panes import DeliverablesPane, EventDetail, FindingsPane, Loading, Panels, Summary, next_of, place_of
 from tui.screens.searching import Searching
 from tui.screens.stepping import PastBar, Stepping
 from tui.screens.tabs import Tab, TabStrip
@@ -87,13 +87,13 @@ class CollaborationScreen(Searching, Stepping):
         with Horizontal(id="work"):
             with Vertical(id="main"):
                 with ContentSwitcher(initial="loading", id="panes"):
-                    yield Static(Content("Reading the folder"), id="loading")
+                    yield Loading()
                     for name in DOCUMENTS:
                         yield DocumentView(id=_widget_id(name), classes="framed")
                     yield DeliverablesPane(id=DELIVERABLES)
                     with Vertical(id=LOG):
                         yield LogView(id="whole-log", classes="framed")
-                        yield Static(Content(""), id="event-detail", classes="detail")
+                        yield EventDetail()
                     yield FindingsPane(id=FINDINGS)
                     yield Panels(id=NOW)
                 yield LogView(id="strip", classes="framed")
@@ -108,6 +108,18 @@ class CollaborationScreen(Searching, Stepping):
         known = self.console_app.views.get(self.path)
         if known is not None:
             self.show(known)
+        else:
+            self._show_listed()
+
+    def _show_listed(self) -> None:
+        """What the list knows already, until the folder is read."""
+        known = (one for one in self.console_app.items if one.kind == "acp" and one.path == self.path)
+        item = next(known, None)
+        if item is not None and item.state is not None:
+            waiting = item.waiting_for
+            state = State.MINE if self.me() in waiting else State.WAITING if waiting else State.LIVE
+            self.query_one(PhaseRail).show(phase_path(item.state), state)
+            self.query_one(Loading).show(item)
 
     def on_unmount(self) -> None:
         self.console_app.unfollow(self.path)
@@ -225,7 +237,8 @@ class CollaborationScreen(Searching, Stepping):
         view = self.view
         if view is None:
             return
-        errors = sum(one.severity == "error" for one in view.findings)
+        # Errors come first.
+        errors = bool(view.findings) and view.findings[0].severity == "error"
         made = []
         for name in self._tab_ids():
             if name in NAMES:
@@ -266,17 +279,17 @@ class CollaborationScreen(Searching, Stepping):
         switcher = self.query_one(ContentSwitcher)
         changed = switcher.current != name
         switcher.current = name
-        self.set_class(self._tab == LOG, "-log-tab")
+        self.query_one("#strip").set_class(self._tab == LOG, "-covered")
         if changed or focus:
             self._focus_pane()
 
     def _show_log(self, name: str, view: FolderView) -> None:
         """Fill the log that can be seen; a long one is not laid out twice."""
         now = self.now or view
-        shown = (now.snapshot.mark, now.snapshot.pending, now.findings)
+        shown = (now.snapshot.mark, now.snapshot.pending, now.about)
         if self._logs_shown.get(name) != shown:
             self._logs_shown[name] = shown
-            self.query_one(f"#{name}", LogView).show(now.snapshot.events, now.findings)
+            self.query_one(f"#{name}", LogView).show(now.snapshot.events, now.about)
 
     def _focus_pane(self) -> None:
         if self.query_one(FindBar).is_open:
@@ -376,7 +389,7 @@ class CollaborationScreen(Searching, Stepping):
     def event_moved(self, event: LogView.EventSelected) -> None:
         event.stop()
         if event.view.id == "whole-log":
-            self.query_one("#event-detail", Static).update(Text("\n".join(event.view.details())))
+            self.query_one(EventDetail).show(event.view.details())
         if event.chosen:
             self._open_event(event.view.selected)
         self.frame()
@@ -427,13 +440,6 @@ class CollaborationScreen(Searching, Stepping):
             return self.query_one(DeliverablesPane).document
         target = self.pane_view()
         return target if isinstance(target, LineView) else None
-
-    def do_back(self) -> object:
-        bar = self.query_one(FindBar)
-        if bar.is_open:
-            bar.action_close()
-            return None
-        return self.console_app.do_back()
 
     # Changes and stories.
 

@@ -61,7 +61,7 @@ def say_delegation(
     made: Sheet, view: PlanView, shown: Timeline, row: Row, result: Result | None, age: int | None, colours: Palette
 ) -> None:
     """A delegation: first what it is worth, then how it was carried, then what was refused meanwhile."""
-    _, word = standing(row)
+    word = STATES[row.shown][1]
     made.put("delegate", row.delegation_id, colours.strong)
     since = f" for {duration(age)}" if age is not None and row.ended_at is None else ""
     took = f" after {duration(age)}" if age is not None and row.ended_at is not None else ""
@@ -86,7 +86,7 @@ def say_delegation(
     parts = ((row.kind, "kind"), (row.profile, "profile"), (row.target, "target"))
     agent = [f"{name} {value}" for value, name in parts if value]
     if agent:
-        made.put("delegate is", ", ".join(agent))
+        made.put("agent", ", ".join(agent))
     made.put("worktree", "none: it may only read" if row.read_only else row.worktree or "not said")
     made.put("prompt", row.prompt_digest or "no digest")
     ends = [f"launched {row.launched_at or 'never'}" + (f" (seq {row.launched_seq})" if row.launched_seq else "")]

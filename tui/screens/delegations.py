@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
 from datetime import datetime
 from pathlib import Path
@@ -16,10 +15,9 @@ from textual.widgets import Static
 
 from core.clock import duration
 from core.delegation import desk
-from core.delegation.axis import Span, axis, span
+from core.delegation.axis import axis, span
 from core.delegation.desk import PlanView
-from core.delegation.view import Result, Results, TaskLine, Timeline, roll_up
-from core.delegation.view import Row as Delegation
+from core.delegation.view import Result, Results, Timeline, roll_up
 from core.finding import Finding, Refused
 from core.inbox import InboxItem
 from core.sanitize import inert
@@ -29,46 +27,22 @@ from tui.legal import Context
 from tui.screens import delegated
 from tui.screens.bars import Bar, BarTable
 from tui.screens.delegating import DelegatingScreen, Subject
+from tui.screens.delegation_rows import DELEGATION, PLAN, Asked, Drawn, Spot, aged, plan_rows, row_id, unread
 from tui.screens.find import FindBar
 from tui.screens.frame import bindings
-from tui.widgets.glyphs import State, palette
+from tui.widgets.glyphs import palette
 from tui.widgets.pane import Pane, Sheet
-from tui.widgets.rows import Cell, Column, Heading, Row
-
-_TASK, _DELEGATION, _PLAN = "task", "delegation", "plan"
-LOST = "no task of this contract"
-
-
-@dataclass(frozen=True, slots=True)
-class Spot:
-    """What a row stands for."""
-
-    kind: str
-    path: Path
-    name: str
+from tui.widgets.rows import Column, Heading, Row
 
 
 @dataclass(frozen=True)
 class Past:
-    """A plan as it was after an event. `seqs` are the events that can be stepped to."""
+    """A plan as it was after an event; `what` says so."""
 
     path: Path
     until: int
     what: str
     timeline: Timeline
-
-
-@dataclass(frozen=True)
-class Drawn:
-    """The rows of a plan, made once for a timeline; only what ages is made again."""
-
-    timeline: Timeline
-    needle: str
-    open_only: bool
-    rows: tuple[Row | Heading, ...]
-    spots: Mapping[str, Spot]
-    spans: Mapping[str, tuple[Span, State]]
-    open: frozenset[str]
 
 
 class DelegationsScreen(DelegatingScreen):
@@ -79,7 +53,7 @@ class DelegationsScreen(DelegatingScreen):
     COLUMNS = (
         Column("state", min=13, max=13),
         Column("age", min=9, max=9, align="right", priority=3),
-        Column("name", min=18, max=44),
+        Column("name", min=18, max=36),
         Column("via", min=8, max=12, priority=4),
         Column("bar", min=10, grow=1, priority=2),
     )
@@ -107,12 +81,18 @@ class DelegationsScreen(DelegatingScreen):
         self._results: dict[tuple[Path, str, str | None], Result] = {}
         self._asked: tuple[Path, str, str | None] | None = None
         self._go_to: str | None = None
+        self._said_last: tuple[str | None, list[str]] = (None, [])
 
     def body(self) -> ComposeResult:
         yield Static(Content(""), id="headline")
         yield BarTable(self.COLUMNS, id="rows")
         yield Pane(id="report")
         yield FindBar("filter")
+
+    def on_mount(self) -> None:
+        super().on_mount()
+        # Rows that came before there was room for them have moved their heading out of sight.
+        self.call_after_refresh(self.rows.scroll_home, animate=False)
 
     # What is known.
 
@@ -144,11 +124,11 @@ class DelegationsScreen(DelegatingScreen):
         if view is None:
             return None
         timeline = self.shown(view)
-        if timeline is None or spot is None or spot.kind == _PLAN:
+        if timeline is None or spot is None or spot.kind == PLAN:
             return view, timeline, None, None
         row = None
         name: str | None = spot.name
-        if spot.kind == _DELEGATION:
+        if spot.kind == DELEGATION:
             row = next((one for one in timeline.rows if one.delegation_id == spot.name), None)
             name = row.task if row is not None else None
         task = next((one for one in timeline.tasks if one.id == name), None)
@@ -184,121 +164,25 @@ class DelegationsScreen(DelegatingScreen):
 
     def make_rows(self, needle: str) -> list[Row | Heading]:
         made: list[Row | Heading] = []
-        self._spots = {}
-        known, self._drawn = self._drawn, {}
+        known, self._drawn, self._spots = self._drawn, {}, {}
+        names = [view.name for view in self.plans]
         for view in self.plans:
             if self._past is not None and view.path != self._past.path:
                 continue
-            timeline = self.shown(view)
-            if timeline is None:
-                made += self._unread_rows(view, needle)
-                continue
+            timeline, asked = self.shown(view), Asked(needle, self._open_only, names.count(view.name) > 1)
             drawn = known.get(view.path)
-            if drawn is None or (drawn.timeline, drawn.needle, drawn.open_only) != (timeline, needle, self._open_only):
-                drawn = self._plan_rows(view, timeline, needle)
+            if timeline is None:
+                drawn = unread(view, asked)
+            elif drawn is None or drawn.timeline is not timeline or drawn.asked != asked:
+                drawn = plan_rows(view, timeline, asked)
             self._drawn[view.path] = drawn
             self._spots.update(drawn.spots)
-            made += self._aged(drawn) if drawn.open else drawn.rows
+            made += aged(drawn, self._now) if drawn.open else drawn.rows
         return made
-
-    def _unread_rows(self, view: PlanView, needle: str) -> Iterator[Row | Heading]:
-        if needle and needle not in view.name.casefold():
-            return
-        problem = next(iter(view.findings), None)
-        if problem is None and self._open_only:
-            return
-        name = f"{_PLAN}:{view.path}"
-        self._spots[name] = Spot(_PLAN, view.path, view.name)
-        state, word = (State.FAILED, "unreadable") if problem is not None else (State.UNKNOWN, "draft")
-        yield Heading(view.name)
-        yield Row(
-            name, (Cell(word, state), Cell(""), Cell(problem.cause if problem is not None else "no contract yet"))
-        )
-
-    def _plan_rows(self, view: PlanView, timeline: Timeline, needle: str) -> Drawn:
-        """The rows of one plan: each task, then its delegations."""
-        rows: list[Row | Heading] = []
-        spots: dict[str, Spot] = {}
-        spans: dict[str, tuple[Span, State]] = {}
-        opened: set[str] = set()
-        of_task: dict[str | None, list[Delegation]] = {}
-        for one in timeline.rows:
-            of_task.setdefault(one.task, []).append(one)
-        known = {task.id for task in timeline.tasks}
-        groups: list[tuple[TaskLine | None, list[Delegation]]] = [
-            (task, of_task.get(task.id, [])) for task in timeline.tasks
-        ]
-        groups += [(None, listed) for name, listed in of_task.items() if name not in known]
-        for task, listed in groups:
-            kept = [one for one in listed if self._wanted(one, task, timeline.plan, needle)]
-            if not kept and (self._open_only or not self._named(task, timeline.plan, needle)):
-                continue
-            name = f"{_TASK}:{view.path}\n{task.id if task is not None else ''}"
-            spots[name] = Spot(_TASK, view.path, task.id if task is not None else "")
-            rows.append(self._task_row(name, task, listed, timeline))
-            for one in kept:
-                name = f"{_DELEGATION}:{view.path}\n{one.delegation_id}"
-                spots[name] = Spot(_DELEGATION, view.path, one.delegation_id)
-                rows.append(self._delegation_row(name, one))
-                place = span(one)
-                if place is not None:
-                    spans[name] = (place, delegated.standing(one)[0])
-                if one.ended_at is None and place is not None:
-                    opened.add(name)
-        if rows:
-            rows.insert(0, Heading(self._title(view, timeline)))
-        return Drawn(timeline, needle, self._open_only, tuple(rows), spots, spans, frozenset(opened))
-
-    def _title(self, view: PlanView, timeline: Timeline) -> str:
-        said = delegated.rolled(timeline.rolled())
-        twice = sum(one.name == view.name for one in self.plans) > 1
-        where = f"  {view.path.parent}" if twice else ""
-        damage = next((item.cause for item in view.findings), "")
-        return "  ".join(part for part in (timeline.plan + where, said or "nothing delegated", damage) if part)
-
-    def _named(self, task: TaskLine | None, plan: str, needle: str) -> bool:
-        return not needle or (task is not None and needle in f"{plan}\n{task.id}\n{task.title}".casefold())
-
-    def _wanted(self, row: Delegation, task: TaskLine | None, plan: str, needle: str) -> bool:
-        if self._open_only and row.shown not in ("open", "open-task-completed"):
-            return False
-        words = (row.delegation_id, row.via or "", row.kind or "", delegated.standing(row)[1])
-        return self._named(task, plan, needle) or needle in "\n".join(words).casefold()
-
-    def _task_row(self, name: str, task: TaskLine | None, listed: list[Delegation], timeline: Timeline) -> Row:
-        state, word = delegated.TASKS[task.status] if task is not None else (State.WARN, "unknown")
-        title = f"{task.id}  {task.title}" if task is not None else LOST
-        refused = sum(item.task == task.id for item in timeline.refusals) if task is not None else 0
-        said = ", ".join(filter(None, (delegated.rolled(roll_up(listed)), f"{refused} refused" if refused else "")))
-        return Row(name, (Cell(word, state), Cell(""), Cell(title), Cell(""), Cell(said, role="muted")))
-
-    def _delegation_row(self, name: str, row: Delegation) -> Row:
-        state, word = delegated.standing(row)
-        age = duration(row.age_s) if row.age_s is not None else ""
-        return Row(
-            name,
-            (
-                Cell(word, state),
-                Cell(age, role="muted"),
-                Cell(f"  {row.delegation_id}"),
-                Cell(row.via or "", role="muted"),
-                Cell(" " * 10),
-            ),
-        )
 
     @property
     def _now(self) -> datetime:
         return self._past.timeline.as_of if self._past is not None else self.console_app.clock.now()
-
-    def _aged(self, drawn: Drawn) -> Iterator[Row | Heading]:
-        """The rows of a plan with the ages of what is open as they are now."""
-        now = self._now.timestamp()
-        for row in drawn.rows:
-            if isinstance(row, Row) and row.id in drawn.open:
-                age = duration(max(0, int(now - drawn.spans[row.id][0].start)))
-                yield replace(row, cells=(row.cells[0], Cell(age, role="muted"), *row.cells[2:]))
-            else:
-                yield row
 
     def _bars(self) -> dict[str, Bar]:
         bars: dict[str, Bar] = {}
@@ -322,10 +206,8 @@ class DelegationsScreen(DelegatingScreen):
         """Bars of what is open grow every second, unless motion is off; then they grow with the ages."""
         moving = self.app.animation_level != "none" and any(drawn.open for drawn in self._drawn.values())
         if moving and self._past is None and self.console_app.screen is self:
-            self._ticks += 1
             self._age()
-        else:
-            super().tick()
+        super().tick()
 
     def _age(self) -> None:
         needle = self.query_one(FindBar).text.strip().casefold()
@@ -374,7 +256,18 @@ class DelegationsScreen(DelegatingScreen):
 
     def _show_detail(self) -> None:
         self._ask_result()
-        self.query_one("#report", Pane).show(self._sheet)
+        self._say()
+
+    def _say(self) -> None:
+        """Say it anew only if it is another row or there is news: somebody may be reading it."""
+        pane, row = self.query_one("#report", Pane), self.rows.row
+        name = row.id if row is not None else None
+        said = (name, [palette(self.app).name, *(line.plain for line in self._sheet(pane.text_width))])
+        if said[0] != self._said_last[0]:
+            pane.show(self._sheet)
+        elif said != self._said_last:
+            pane.renew(self._sheet)
+        self._said_last = said
 
     def _sheet(self, width: int) -> list[Text]:
         colours = palette(self.app)
@@ -423,7 +316,7 @@ class DelegationsScreen(DelegatingScreen):
     def on_delegations_screen_looked(self, message: DelegationsScreen.Looked) -> None:
         if self._results.get(message.key) != message.result:
             self._results[message.key] = message.result
-            self.query_one("#report", Pane).show(self._sheet)
+            self._say()
 
     @on(BarTable.RowHighlighted)
     def moved(self) -> None:
@@ -500,7 +393,7 @@ class DelegationsScreen(DelegatingScreen):
         """Show a delegation of the inbox, now or once it was read."""
         self._past, self._open_only = None, False
         name = item.title.rpartition(" / ")[2]
-        self._go_to = f"{_PLAN}:{item.path}" if item.kind == "plan" else f"{_DELEGATION}:{item.path}\n{name}"
+        self._go_to = row_id(PLAN if item.kind == "plan" else DELEGATION, item.path, name)
         self.rows.focus()
         self.listed()
 

@@ -21,6 +21,7 @@ from core.acp.view import NextAction
 from core.clock import duration
 from core.finding import Finding
 from core.sanitize import cells, inert
+from core.workspace import Item
 from tui.desk import FolderView
 from tui.widgets.document import DocumentView
 from tui.widgets.glyphs import State, glyphs, palette
@@ -39,6 +40,21 @@ def place_of(where: str | None) -> tuple[str, int | None]:
 
 MANY = 2000
 """Findings that are listed; a folder with more of them has one cause for most."""
+
+
+class Loading(Static):
+    """What the list knows of a folder, while it is being read."""
+
+    def __init__(self) -> None:
+        super().__init__(Content("Reading the folder"), id="loading")
+
+    def show(self, item: Item) -> None:
+        """Objective and who is waited for."""
+        colours = palette(self.app)
+        names = ", ".join(inert(name) for name in item.waiting_for)
+        text = Text.assemble((inert(item.title), colours.strong), "\n\n")
+        text.append(f"waits for {names}\n\n" if names else "", colours.text)
+        self.update(text.append("Reading the folder", colours.muted))
 
 
 class Panels(VerticalScroll):
@@ -110,6 +126,21 @@ class Summary(Widget):
         return fit_str(f" {dot} ".join(parts), room, cut) if room >= 12 else ""
 
 
+class EventDetail(Static):
+    """Everything about the current event of the log, a line each."""
+
+    def __init__(self) -> None:
+        super().__init__(Content(""), id="event-detail", classes="detail")
+        self._rows = 0
+
+    def show(self, lines: Sequence[str]) -> None:
+        """The screen is laid out anew only when more or fewer lines are needed."""
+        room = self.content_size.width
+        rows = len(lines) if all(cells(line) <= room for line in lines) else 0
+        self.update(Text("\n".join(lines)), layout=not rows or rows != self._rows)
+        self._rows = rows
+
+
 class FindingsPane(Vertical):
     """All that validation says, errors first; below, the current one in full with the command that helps."""
 
@@ -125,20 +156,18 @@ class FindingsPane(Vertical):
 
     def on_mount(self) -> None:
         self._findings: tuple[Finding, ...] = ()
+        self._rows: list[Row] = []
 
     def show(self, findings: Sequence[Finding]) -> None:
         """Replace the rows when they are others."""
         if tuple(findings) == self._findings and findings:
             return
-        self._findings = tuple(findings)
-        rows: list[Row | Heading] = []
-        for index, one in enumerate(self._findings[:MANY]):
-            state = State.FAILED if one.severity == "error" else State.WARN
-            cells = (Cell(one.severity, state), Cell(one.cause), Cell(one.where or "", role="muted"))
-            rows.append(Row(str(index), (*cells, Cell(one.code, role="muted"))))
+        before, self._findings = self._findings[:MANY], tuple(findings)
+        if self._findings[:MANY] != before or not self._rows:
+            self._rows = [_finding_row(str(index), one) for index, one in enumerate(self._findings[:MANY])]
         left = len(self._findings) - MANY
         more = [Heading(f"and {left} more; collab validate lists every one")] if left > 0 else []
-        self.query_one(RowList).set_rows([*rows, *more])
+        self.query_one(RowList).set_rows([*self._rows, *more])
         self._detail()
 
     @property
@@ -164,6 +193,12 @@ class FindingsPane(Vertical):
         detail = self.query_one("#finding-detail", Static)
         detail.display = one is not None
         detail.update(text)
+
+
+def _finding_row(id: str, one: Finding) -> Row:
+    state = State.FAILED if one.severity == "error" else State.WARN
+    cells = (Cell(one.severity, state), Cell(one.cause), Cell(one.where or "", role="muted"))
+    return Row(id, (*cells, Cell(one.code, role="muted")))
 
 
 class DeliverablesPane(Vertical):

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Sequence
 from pathlib import Path
 
@@ -14,7 +13,6 @@ from textual.content import Content
 from textual.message import Message
 from textual.widgets import Static
 
-from core.clock import duration, parse
 from core.finding import Finding, Refused
 from core.inbox import InboxItem
 from core.sanitize import inert
@@ -33,38 +31,16 @@ from tui.legal import Context
 from tui.screens import workflow_sheets as sheets
 from tui.screens.answering import desks, open_answer, tell_done
 from tui.screens.frame import ConsoleScreen, bindings, home
+from tui.screens.run_rows import Lines, lane_room
 from tui.screens.tabs import Tab, TabStrip
 from tui.widgets.glyphs import State, glyphs, palette
 from tui.widgets.grid import Grid
 from tui.widgets.pane import Pane, Sheet
-from tui.widgets.progress import bar, lane
-from tui.widgets.text import fit, pad, wrap
+from tui.widgets.progress import bar
+from tui.widgets.text import fit
 
 STEPS, TIMELINE, QUESTIONS, SPEC = "steps", "timeline", "questions", "spec"
 PARTS = (STEPS, TIMELINE, QUESTIONS, SPEC)
-RESULTS = {
-    "pending": (State.LIVE, "in flight"),
-    "success": (State.DONE, "success"),
-    "fail": (State.FAILED, "fail"),
-    "error": (State.FAILED, "error"),
-    "partial": (State.WARN, "partial"),
-    "escalated": (State.WAITING, "asked"),
-    "blocked": (State.FAILED, "blocked"),
-}
-TONES = {
-    "done": State.DONE,
-    "running": State.LIVE,
-    "failed": State.FAILED,
-    "waits": State.WAITING,
-    "note": State.UNKNOWN,
-}
-ENTRIES = {
-    "open": (State.MINE, "open"),
-    "decided": (State.WAITING, "answered"),
-    "applied": (State.DONE, "applied"),
-    "expired": (State.WARN, "expired"),
-    "cancelled": (State.UNKNOWN, "cancelled"),
-}
 WIDE = 108
 
 
@@ -194,9 +170,9 @@ class RunScreen(ConsoleScreen):
             return
         self.frame()
         desk = self.desk
-        run = desk.world.runs.get(self.run_id) if desk is not None else None
-        if run is None or run.seq != self._read_seq:
-            self._read_seq = run.seq if run is not None else -1
+        row = desk.row(self.run_id) if desk is not None else None
+        if row is None or row.seq != self._read_seq:
+            self._read_seq = row.seq if row is not None else -1
             self.run_worker(self._read, group="act", thread=True, exit_on_error=False)
         self._draw()
 
@@ -280,40 +256,28 @@ class RunScreen(ConsoleScreen):
             line.append(inert(moment.text), colours.muted)
             past.update(fit(line, max(8, self.size.width - 2), signs.cut))
 
+    @property
+    def _lines(self) -> Lines:
+        return Lines(palette(self.app), glyphs(self.app))
+
     def _row(self, index: int, width: int) -> Text:
-        run = self.shown_run
-        if run is None:
+        run, unfolded = self.shown_run, self._unfolded
+        if run is None or unfolded is None:
             return Text("", end="")
         if self._part == STEPS:
-            return self._step_row(run, index, width)
+            return self._lines.step(run.steps[index], self._lane_of(run, index, lane_room(width)), width)
         if self._part == TIMELINE:
-            return self._moment_row(index, width)
+            later = self._index is not None and index > self._index
+            return self._lines.moment(unfolded.moments[index], later, width)
         if self._part == QUESTIONS:
-            return self._question_row(run, index, width)
-        return self._spec_rows(run)[index]
+            entry = run.entries.get(run.entry_ids[index])
+            return self._lines.question(entry, width) if entry is not None else Text("", end="")
+        return self._lines.spec(run)[index]
 
-    def _step_row(self, run: Run, index: int, width: int) -> Text:
-        """State, item, attempt, time taken, the step as a piece of the line of time, cause."""
-        colours, signs = palette(self.app), glyphs(self.app)
-        step = run.steps[index]
-        state, word = RESULTS.get(step.result, (State.UNKNOWN, step.result))
-        made = Text.assemble((pad(f"{signs.state(state)} {word}", 12), colours.state(state)), end="", no_wrap=True)
-        made.append(pad(inert(step.item), min(28, max(10, width // 4))) + "  ", colours.text)
-        attempt = f"{step.attempt}" + (f".{step.resumes}" if step.resumes else "")
-        made.append(f"{attempt:>4} ", colours.muted)
-        made.append(f"{_took(step):>9}  ", colours.muted)
-        room = width - made.cell_len
-        space = min(24, max(0, room - 22))
-        if space >= 8:
-            known = self._lane_of(run, index, space)
-            made.append_text(lane(known.start, known.length, space, colours.state(state), signs))
-            made.append("  ")
-        if step.cause:
-            made.append(inert(step.cause), colours.text)
-        return fit(made, width, signs.cut)
-
-    def _lane_of(self, run: Run, index: int, width: int) -> Lane:
+    def _lane_of(self, run: Run, index: int, width: int) -> Lane | None:
         """Where a step lies among the five hundred around it."""
+        if not width:
+            return None
         first = index // 500 * 500
         key = (first, width, len(run.steps))
         if self._lanes[0] != key:
@@ -322,60 +286,9 @@ class RunScreen(ConsoleScreen):
             self._lanes = (key, lanes(steps, width, min(now, run.completed_at or now)))
         return self._lanes[1][index - first]
 
-    def _moment_row(self, index: int, width: int) -> Text:
-        colours, signs = palette(self.app), glyphs(self.app)
-        if self._unfolded is None:
-            return Text("", end="")
-        moment = self._unfolded.moments[index]
-        state = TONES[moment.tone]
-        later = self._index is not None and index > self._index
-        text = colours.muted if later else colours.text
-        when = parse(moment.at)
-        clock = when.astimezone().strftime("%H:%M:%S") if when is not None else "--:--:--"
-        made = Text(f"{moment.seq:>5} {clock}  ", colours.muted, end="", no_wrap=True)
-        made.append(f"{signs.state(state)} ", colours.muted if later else colours.state(state))
-        made.append(pad(inert(moment.item or ""), min(22, max(8, width // 5))) + "  ", text)
-        made.append(inert(moment.text), text)
-        return fit(made, width, signs.cut)
-
-    def _question_row(self, run: Run, index: int, width: int) -> Text:
-        colours, signs = palette(self.app), glyphs(self.app)
-        entry = run.entries.get(run.entry_ids[index])
-        if entry is None:
-            return Text("", end="")
-        state, word = ENTRIES[entry.state]
-        made = Text.assemble((pad(f"{signs.state(state)} {word}", 13), colours.state(state)), end="", no_wrap=True)
-        made.append(f"{entry.id}  ", colours.muted)
-        made.append(inert(entry.question), colours.text)
-        if entry.decision is not None:
-            made.append(
-                f"  {entry.decision.decided_by}: {entry.decision.option_id or entry.decision.verb}", colours.muted
-            )
-        return fit(made, width, signs.cut)
-
-    def _spec_rows(self, run: Run) -> list[Text]:
-        """The compiled spec; where the run stands and the route that it took last are marked."""
-        colours, signs = palette(self.app), glyphs(self.app)
-        made = []
-        for line in spec_lines(run.spec, run):
-            sign = signs.state(State.LIVE) if line.current else signs.state(State.DONE) if line.taken else " "
-            style = colours.live if line.current else colours.strong if line.taken else colours.muted
-            shown = inert(line.text) if not signs.ascii else inert(line.text).replace("→", signs.arrow)
-            made.append(Text(f"{sign} {shown}", style, end="", no_wrap=True))
-        return made
-
     def _spec_sheet(self, width: int) -> list[Text]:
         run = self.shown_run
-        if run is None:
-            return []
-        made = [Text("Spec", palette(self.app).muted, end="")]
-        for line in self._spec_rows(run):
-            indent = len(line.plain) - len(line.plain[1:].lstrip()) + 2
-            first, *rest = wrap(line.plain, width)
-            made.append(Text(first, line.style, end=""))
-            below = wrap(" ".join(rest), max(8, width - indent)) if rest else []
-            made += [Text(" " * indent + piece, line.style, end="") for piece in below]
-        return made
+        return self._lines.spec_beside(run, width) if run is not None else []
 
     def _draw_detail(self) -> None:
         self.query_one("#report", Pane).show(self._detail, keep=True)
@@ -389,10 +302,10 @@ class RunScreen(ConsoleScreen):
         if self._part == STEPS and index < len(run.steps):
             self._say_step(made, run.steps[index])
         elif self._part == TIMELINE and self._unfolded is not None and index < len(self._unfolded.events):
-            self._say_event(made, index)
+            self._lines.say_event(made, self._unfolded.events[index])
         elif self._part == QUESTIONS and desk is not None and (entry := self._entry_at_cursor()) is not None:
             # Only now has answers; of the past the question itself is shown.
-            sheets.say_entry(made, desk, desk.world.entry(entry.id) or entry, colours, signs)
+            sheets.say_entry(made, desk, desk.world.entry(entry.id) or entry, colours, signs, run)
         return made.lines
 
     def _entry_at_cursor(self) -> Entry | None:
@@ -402,34 +315,9 @@ class RunScreen(ConsoleScreen):
         return run.entries.get(run.entry_ids[index])
 
     def _say_step(self, made: Sheet, step: Step) -> None:
-        colours = palette(self.app)
-        attempt = f"attempt {step.attempt}" + (f", resumed {step.resumes} times" if step.resumes else "")
-        made.put("step", f"{step.item}, {attempt}", colours.strong)
-        made.put("agent", step.agent)
-        made.put("answer", f"{step.signal_in or 'none'}: {step.result}" + (f" by {step.by}" if step.by else ""))
-        if step.cause:
-            made.put("cause", step.cause)
-            code = self.desk.names.cause(step.cause) if self.desk is not None else None
-            if code is not None:
-                made.put("failure", code, colours.failed)
-        sent = self._packet_of(step)
-        if sent is not None:
-            made.put("packet", json.dumps(sent, ensure_ascii=False))
-
-    def _packet_of(self, step: Step) -> object:
-        """The SPAWN of a step, as it was sent."""
-        if self._unfolded is None:
-            return None
-        return self._unfolded.spawns.get((step.place, step.attempt, step.resumes))
-
-    def _say_event(self, made: Sheet, index: int) -> None:
-        if self._unfolded is None:
-            return
-        event = self._unfolded.events[index]
-        made.put("event", f"{event['seq']} {event['event']} at {event['at']}", palette(self.app).strong)
-        for key, value in event.items():
-            if key not in ("seq", "event", "at"):
-                made.put(key[: made.LABEL], value if isinstance(value, str) else json.dumps(value, ensure_ascii=False))
+        code = self.desk.names.cause(step.cause) if self.desk is not None else None
+        spawns = self._unfolded.spawns if self._unfolded is not None else {}
+        self._lines.say_step(made, step, code, spawns.get((step.place, step.attempt, step.resumes)))
 
     @on(Grid.Moved)
     def moved(self) -> None:
@@ -553,10 +441,3 @@ class RunScreen(ConsoleScreen):
         self.app.pop_screen()
         if isinstance(below, ConsoleScreen):
             below.go_to(item)
-
-
-def _took(step: Step) -> str:
-    return duration(step.duration_ms / 1000) if step.duration_ms is not None else ""
-
-
-__all__: Sequence[str] = ("RunScreen",)

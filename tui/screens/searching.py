@@ -1,18 +1,18 @@
-"""Find in a document, filter the log: what the find line does on a collaboration's screen."""
+"""Find in a document or a diff, filter the log: what the find line does on a screen."""
 
 from __future__ import annotations
 
 from textual import on
-from textual.screen import Screen
 from textual.widget import Widget
 
 from tui.screens.find import FindBar
+from tui.screens.frame import ConsoleScreen
 from tui.widgets.lines import LineView
 from tui.widgets.log import LogView
 
 
-class Searching(Screen[None]):
-    """A screen with a `FindBar`, a view that is searched, and a log that is filtered."""
+class Searching(ConsoleScreen):
+    """A screen with a `FindBar` and a view that is searched; where it has a log, that is filtered."""
 
     _search = ""
 
@@ -69,6 +69,14 @@ class Searching(Screen[None]):
         if self._search == "filter":
             self.query_one("#whole-log", LogView).filter()
         self._focus_target()
+
+    def do_back(self) -> object:
+        """The way back closes the find line first."""
+        bar = self.query_one(FindBar)
+        if bar.is_open:
+            bar.action_close()
+            return None
+        return self.console_app.do_back()
 
     def _focus_target(self) -> None:
         target = self.pane_view()

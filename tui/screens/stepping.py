@@ -7,7 +7,7 @@ from textual.message import Message
 from textual.widget import Widget
 from textual.worker import get_current_worker
 
-from core.clock import parse
+from core.clock import local, parse
 from core.sanitize import inert
 from tui.desk import FolderView, Past, look_back
 from tui.screens.frame import ConsoleScreen
@@ -35,8 +35,7 @@ class PastBar(Widget):
             return Text("", end="")
         colours, signs = palette(self.app), glyphs(self.app)
         event, dot = past.event, f" {signs.dot} "
-        moment = parse(event.at)
-        clock = moment.astimezone().strftime("%H:%M") if moment is not None else "--:--"
+        clock = local(parse(event.at), "%H:%M", "--:--")
         made = Text.assemble((f"{signs.state(State.WARN)} ", colours.warn), no_wrap=True, end="")
         made.append(f"as it was after seq {event.seq}", colours.warn)
         made.append(f" of {past.count}{dot}{clock}{dot}", colours.text)

@@ -17,7 +17,7 @@ from core.acp import story
 from core.acp.model import Document, Event
 from core.acp.story import Moment, Named
 from core.acp.timeline import Timeline, unknown
-from core.clock import parse
+from core.clock import local, parse
 from core.finding import Refused
 from core.sanitize import inert
 from tui.action import STORY
@@ -25,7 +25,9 @@ from tui.desk import FolderView
 from tui.legal import Context
 from tui.screens.changes import Part, compare
 from tui.screens.choose import Choice, ChooseScreen
-from tui.screens.frame import ConsoleScreen, bindings, home
+from tui.screens.find import FindBar
+from tui.screens.frame import bindings, home
+from tui.screens.searching import Searching
 from tui.screens.tabs import Tab, TabStrip
 from tui.widgets.diffview import DiffView
 from tui.widgets.glyphs import State, glyphs, palette
@@ -112,7 +114,7 @@ class Scrubber(Widget):
                 self.post_message(self.Chosen(place))
 
 
-class StoryScreen(ConsoleScreen):
+class StoryScreen(Searching):
     """One entry at a time: its event, and what it changed in the documents."""
 
     WHERE = STORY
@@ -148,6 +150,7 @@ class StoryScreen(ConsoleScreen):
         yield Static(Content(""), id="happened")
         yield TabStrip()
         yield DiffView(id="diff", classes="framed")
+        yield FindBar("find")
 
     def on_mount(self) -> None:
         super().on_mount()
@@ -172,6 +175,12 @@ class StoryScreen(ConsoleScreen):
             return f"The story of seq {event.seq} {event.name}"
         one = self.about
         return f"The story of {one.text}" if one.id == one.text else f"The story of {one.id}: {one.text}"
+
+    def searched(self) -> DiffView:
+        return self.query_one(DiffView)
+
+    def pane_view(self) -> DiffView:
+        return self.searched()
 
     def place(self) -> str:
         return home(self.of_view.path)
@@ -220,8 +229,7 @@ class StoryScreen(ConsoleScreen):
     def _happened(self) -> None:
         colours, signs = palette(self.app), glyphs(self.app)
         event = self.moments[self.current].event
-        moment = parse(event.at)
-        clock = moment.astimezone().strftime("%H:%M") if moment is not None else "--:--"
+        clock = local(parse(event.at), "%H:%M", "--:--")
         state = STATES.get(event.name or "")
         text = Text.assemble(
             (f"{event.seq}  {clock}  ", colours.muted), (inert(event.actor or "?"), colours.text), end=""

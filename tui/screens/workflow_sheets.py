@@ -12,12 +12,12 @@ from pathlib import Path
 from rich.text import Text
 
 from core.clock import duration
-from core.workflow import view
+from core.workflow import times, view
 from core.workflow.desk import Workflows
 from core.workflow.loader import Loaded
 from core.workflow.model import Entry, Rule
 from core.workflow.state import Run
-from core.workflow.view_history import result_text
+from core.workflow.view import RunRow
 from core.workflow.view_learning import ProposalView
 from tui.widgets.glyphs import Glyphs, Palette, State
 from tui.widgets.pane import Sheet
@@ -39,40 +39,50 @@ def quoted(path: Path) -> str:
     return shlex.quote(str(path))
 
 
-def counts(run: Run) -> str:
+def counts(row: RunRow) -> str:
     """`6 success, 1 fail, 3 not started`."""
-    return ", ".join(f"{run.tally[name]} {name.replace('_', ' ')}" for name in COUNTED if run.tally.get(name))
+    return ", ".join(f"{row.counts[name]} {name.replace('_', ' ')}" for name in COUNTED if row.counts.get(name))
 
 
-def say_run(made: Sheet, desk: Workflows, run: Run, colours: Palette, signs: Glyphs) -> None:
+def over(row: RunRow) -> str | None:
+    """How a run ended; None while it goes on."""
+    if row.outcome == "aborted":
+        return "it was stopped"
+    return row.outcome if row.completed_at is not None else None
+
+
+def say_run(made: Sheet, desk: Workflows, row: RunRow, colours: Palette, signs: Glyphs) -> None:
     """Result, question, progress; the steps as one number."""
-    row = view.run_row(run, desk.now)
     state, word = OUTCOMES[row.outcome]
     line = Text(f"{'progress':<{made.LABEL}} ", colours.muted, end="")
     line.append_text(bar(row.done, row.total, min(30, max(8, made.width - 30)), colours.state(state), colours, signs))
     line.append(f" {row.done}/{row.total}  ", colours.text)
     line.append(f"{signs.state(state)} {word}", colours.state(state))
     made.lines.append(line)
-    said = result_text(run)
-    if said is not None or run.completed_at is not None:
-        made.put("result", said or counts(run), colours.strong)
+    if row.result is not None or row.completed_at is not None:
+        made.put("result", row.result or counts(row), colours.strong)
     for name in row.open_entries:
-        entry = run.entries.get(name)
+        entry = desk.world.entry(name)
         if entry is not None:
             made.put("waits", f"{entry.question} (a answers)", colours.strong)
-    made.put("items", counts(run) or "none")
-    if run.aborted is not None:
-        made.put("stopped", f"by {run.aborted['decided_by']}")
-    took = (run.completed_at or desk.now) - run.started_at
-    made.put("started", f"{row.started_at} by {run.by}, {run.mode} mode; {duration(took / 1000)}")
-    if run.spec_changed:
+    made.put("items", counts(row) or "none")
+    if row.by_rule:
+        made.put("by rule", f"{row.by_rule} questions were answered by a rule and not asked")
+    if row.stopped_by is not None:
+        made.put("stopped", f"by {row.stopped_by}")
+    began, until = times.read(row.started_at) or 0, times.read(row.completed_at) or desk.now
+    made.put("started", f"{row.started_at} by {row.by}, {row.mode} mode; {duration((until - began) / 1000)}")
+    if row.spec_changed:
         made.put("spec", "the file changed since; the run keeps what it began with", colours.warn)
-    made.put("folded", f"{len(run.steps)} steps; enter unfolds them")
+    made.put("run", row.run_id)
+    made.put("folded", f"{row.steps} steps; enter unfolds them")
 
 
-def say_entry(made: Sheet, desk: Workflows, entry: Entry, colours: Palette, signs: Glyphs) -> None:
+def say_entry(
+    made: Sheet, desk: Workflows, entry: Entry, colours: Palette, signs: Glyphs, run: Run | None = None
+) -> None:
     """What was asked, the engine's facts, each option with its effect, rule, deadline, who answered."""
-    shown = view.entry_view(desk.world, entry, desk.root)
+    shown = view.entry_view(desk.world, entry, desk.root, run)
     made.put("asked", shown.question, colours.strong)
     code = desk.names.entry(entry)
     if shown.answered is not None:
@@ -107,16 +117,17 @@ def say_fold(made: Sheet, desk: Workflows, entries: Sequence[Entry], colours: Pa
     say_entry(made, desk, entries[0], colours, signs)
 
 
-def say_proposal(made: Sheet, item: ProposalView, colours: Palette, signs: Glyphs) -> None:
-    """Evidence and what approving would change."""
+def say_proposal(made: Sheet, item: ProposalView, proposed: str | None, colours: Palette, signs: Glyphs) -> None:
+    """Evidence, what approving would change, and which other options it could be approved as."""
     made.put("proposal", f"{item.id} ({item.state})", colours.strong)
     made.put("about", item.title)
     for line in item.before:
         made.put(signs.minus, line, colours.removed)
     for line in item.after:
         made.put("+", line, colours.added)
-    if item.choices:
-        made.put("or instead", ", ".join(item.choices))
+    others = [name for name in item.choices if name != proposed]
+    if others:
+        made.put("or instead", ", ".join(others))
     made.put("evidence", [f"{name}: {text}" for name, text in item.evidence])
     made.put("until", item.expires_at)
 

@@ -16,40 +16,30 @@ from core.finding import Finding, Refused
 from core.inbox import InboxItem
 from core.sanitize import inert
 from core.workflow.desk import Workflows
-from core.workflow.loader import Loaded
-from core.workflow.model import Entry, Rule
-from core.workflow.state import Run
+from core.workflow.model import Entry
 from core.workflow.view import RunRow
-from core.workflow.view_inbox import item_id, moment
-from core.workflow.view_learning import ProposalView
+from core.workflow.view_inbox import item_id
 from tui.action import WORKFLOWS
 from tui.action_workflow import Picked
 from tui.forms.confirm import ConfirmScreen, Deed
 from tui.forms.deeds import DeedForm
 from tui.forms.drafts import Drafts
 from tui.legal import Context
+from tui.screens import workflow_rows as rows
 from tui.screens import workflow_sheets as sheets
 from tui.screens.answering import desks, open_answer, tell_done
 from tui.screens.choose import Choice, ChooseScreen
 from tui.screens.find import FindBar
 from tui.screens.frame import bindings
-from tui.screens.listing import AGE, ListScreen, Table, age
-from tui.widgets.glyphs import State, glyphs, palette
+from tui.screens.listing import AGE, ListScreen, Table
+from tui.widgets.glyphs import glyphs, palette
 from tui.widgets.pane import Pane, Sheet
-from tui.widgets.progress import bar
-from tui.widgets.rows import Cell, Column, Heading, Row
+from tui.widgets.rows import Column, Heading, Row
 
 VIEWS = ("runs", "learned", "workflows")
 FOLD_AT = 2
-BAR = 10
-"""Cells of the bar in a row."""
-RULES = {
-    "active": (State.LIVE, "active"),
-    "suspended": (State.WARN, "suspended"),
-    "revoked": (State.UNKNOWN, "revoked"),
-}
-PROPOSALS = {"open": (State.MINE, "proposed"), "approved": (State.DONE, "approved")}
-_ENTRY, _FOLD, _RUN, _PROPOSAL, _RULE, _SPEC = "entry", "fold", "run", "proposal", "rule", "spec"
+ENDED = 200
+"""Rows of ended runs that are shown at once; a filter looks through all of them."""
 
 
 class WorkflowsScreen(ListScreen):
@@ -61,7 +51,7 @@ class WorkflowsScreen(ListScreen):
         Column("state", min=11, max=11),
         AGE,
         Column("progress", min=16, max=22, priority=1),
-        Column("title", min=20, max=72, grow=1),
+        Column("title", min=20, max=56, grow=1),
         Column("why", min=12, max=90, grow=2, priority=3),
         Column("root", min=8, max=30, priority=4),
     )
@@ -104,7 +94,7 @@ class WorkflowsScreen(ListScreen):
         row = self.rows.row if self.is_mounted else None
         if row is None:
             return None
-        kind, place, name = _parts(row.id)
+        kind, place, name = rows.parts(row.id)
         desk = next((one for one in self.desks if str(one.root) == place), None)
         return (kind, desk, name) if desk is not None else None
 
@@ -114,22 +104,22 @@ class WorkflowsScreen(ListScreen):
         if picked is None:
             return None
         kind, desk, name = picked
-        if kind == _FOLD:
+        if kind == rows.FOLD:
             return self._folded.get(f"{desk.root}\n{name}")
-        if kind == _ENTRY:
+        if kind == rows.ENTRY:
             return desk, [one for one in desk.open_entries if one.id == name]
-        if kind == _RUN:
+        if kind == rows.RUN:
             return desk, [one for one in desk.open_entries if one.run_id == name][:1]
         return None
 
-    def _run(self) -> tuple[Workflows, Run] | None:
+    def _run(self) -> tuple[Workflows, RunRow] | None:
         """The run of the current row, or that its question belongs to."""
         picked, asked = self._picked_desk(), self._entries()
         if picked is None:
             return None
-        name = picked[2] if picked[0] == _RUN else asked[1][0].run_id if asked is not None and asked[1] else ""
-        run = picked[1].world.runs.get(name)
-        return (picked[1], run) if run is not None else None
+        name = picked[2] if picked[0] == rows.RUN else asked[1][0].run_id if asked is not None and asked[1] else ""
+        row = picked[1].row(name)
+        return (picked[1], row) if row is not None else None
 
     def context(self) -> Context:
         return replace(super().context(), selected=None, workflow=self._picked())
@@ -141,10 +131,8 @@ class WorkflowsScreen(ListScreen):
         if asked is not None:
             made = replace(made, asks=len(asked[1]))
         if running is not None:
-            run = running[1]
-            over = run.outcome or ("it was stopped" if run.aborted is not None else None)
-            made = replace(made, run=run.run_id, ended=over)
-        if picked is not None and picked[0] in (_PROPOSAL, _RULE):
+            made = replace(made, run=running[1].run_id, ended=sheets.over(running[1]))
+        if picked is not None and picked[0] in (rows.PROPOSAL, rows.RULE):
             learning = picked[1].world.learning
             rule, proposal = learning.rules.get(picked[2]), learning.proposals.get(picked[2])
             if rule is not None:
@@ -164,17 +152,25 @@ class WorkflowsScreen(ListScreen):
         self._folded = {}
         groups = {"runs": self._run_groups, "learned": self._learned_groups, "workflows": self._spec_groups}
         made: list[Row | Heading] = []
-        for title, rows in groups[self.shown]():
-            kept = [row for row in rows if not needle or needle in _haystack(row)]
+        for title, found in groups[self.shown](needle):
+            kept = [row for row in found if not needle or needle in rows.haystack(row)]
             if kept:
                 made += [Heading(title, len(kept)), *kept]
         return made
 
-    def _run_groups(self) -> Iterator[tuple[str, list[Row]]]:
+    @property
+    def _rows(self) -> rows.Rows:
+        """Makes rows as of now."""
+        known, many = self.me() is not None, len(self.desks) > 1
+        return rows.Rows(self.console_app.clock.now(), known, many, palette(self.app), glyphs(self.app))
+
+    def _run_groups(self, needle: str) -> Iterator[tuple[str, list[Row]]]:
         yield "Waits for an answer", [row for desk in self.desks for row in self._entry_rows(desk)]
-        rows = [(desk, row) for desk in self.desks for row in desk.rows]
-        yield "Under way", [self._run_row(desk, row) for desk, row in rows if row.completed_at is None]
-        yield "Ended", [self._run_row(desk, row) for desk, row in rows if row.completed_at is not None]
+        runs, make = [(desk, row) for desk in self.desks for row in desk.rows], self._rows
+        yield "Under way", [make.run(desk, row) for desk, row in runs if row.completed_at is None]
+        ended = [(desk, row) for desk, row in runs if row.completed_at is not None]
+        title = "Ended" if needle or len(ended) <= ENDED else f"Ended, the latest {ENDED} of {len(ended)}"
+        yield title, [make.run(desk, row) for desk, row in (ended if needle else ended[:ENDED])]
 
     def _entry_rows(self, desk: Workflows) -> Iterator[Row]:
         alike: dict[str, list[Entry]] = {}
@@ -187,125 +183,25 @@ class WorkflowsScreen(ListScreen):
             self._folded[f"{desk.root}\n{cause}"] = desk, found
             sign = "-" if cause in self._unfolded else "+"
             names = ", ".join(inert(one.item or one.workflow) for one in found)
-            yield self._asking_row(_FOLD, cause, desk, found[0], f"{sign} {len(found)}: {names}")
+            yield self._rows.asking(rows.FOLD, cause, desk, found[0], f"{sign} {len(found)}: {names}")
             if cause in self._unfolded:
                 for entry in found:
                     yield self._entry_row(desk, entry, "  ")
 
     def _entry_row(self, desk: Workflows, entry: Entry, indent: str = "") -> Row:
-        return self._asking_row(_ENTRY, entry.id, desk, entry, indent + entry.question)
+        return self._rows.asking(rows.ENTRY, entry.id, desk, entry, indent + entry.question)
 
-    def _asking_row(self, kind: str, name: str, desk: Workflows, entry: Entry, title: str) -> Row:
-        mine = self.me() is not None
-        state, word = (State.MINE, "your turn") if mine else (State.WAITING, "waiting")
-        if entry.kind == "block":
-            state, word = State.FAILED, "blocked"
-        if entry.overdue:
-            state, word = State.WARN, "overdue"
-        now = self.console_app.clock.now()
-        due = moment(entry.deadline_at)
-        why = entry.run_id
-        if due is not None:
-            why = f"due in {age(now, due)}, {why}" if due > now else f"due {age(due, now)} ago, {why}"
-        cells = (
-            Cell(word, state),
-            Cell(age(moment(entry.opened_at), now), role="muted"),
-            Cell(""),
-            Cell(title),
-            Cell(why, role="muted"),
-            self._root_cell(desk),
-        )
-        return Row(f"{kind}\n{desk.root}\n{name}", cells)
-
-    def _run_row(self, desk: Workflows, row: RunRow) -> Row:
-        colours, signs = palette(self.app), glyphs(self.app)
-        state, word = sheets.OUTCOMES[row.outcome]
-        ended = row.completed_at is not None
-        fill = colours.muted if ended and row.outcome == "success" else colours.state(state)
-        progress = bar(row.done, row.total, BAR, fill, colours, signs)
-        progress.append(f" {row.done}/{row.total}", colours.text)
-        cells = (
-            Cell(word, state),
-            Cell(age(moment(row.completed_at or row.since), self.console_app.clock.now()), role="muted"),
-            Cell(progress),
-            Cell(f"{row.workflow}  {row.run_id.removeprefix(row.workflow + '-')}"),
-            Cell(f"waits: {row.waits}" if row.waits else row.mode, role="muted"),
-            self._root_cell(desk),
-        )
-        return Row(f"{_RUN}\n{desk.root}\n{row.run_id}", cells, dim=ended)
-
-    def _root_cell(self, desk: Workflows) -> Cell:
-        return Cell(str(desk.root) if len(self.desks) > 1 else "", role="muted")
-
-    def _learned_groups(self) -> Iterator[tuple[str, list[Row]]]:
-        yield "Proposals", [self._proposal_row(desk, item) for desk in self.desks for item in desk.proposals]
+    def _learned_groups(self, needle: str) -> Iterator[tuple[str, list[Row]]]:
+        yield "Proposals", [self._rows.proposal(desk, item) for desk in self.desks for item in desk.proposals]
         order = ("active", "suspended", "revoked")
         rules = [(desk, rule) for desk in self.desks for rule in desk.world.learning.rules.values()]
         rules.sort(key=lambda pair: (order.index(pair[1].state), pair[1].id))
-        yield "Rules", [self._rule_row(desk, rule) for desk, rule in rules]
+        yield "Rules", [self._rows.rule(desk, rule) for desk, rule in rules]
 
-    def _proposal_row(self, desk: Workflows, item: ProposalView) -> Row:
-        state, word = PROPOSALS.get(item.state, (State.UNKNOWN, item.state))
-        known = desk.world.learning.proposals[item.id]
-        cells = (
-            Cell(word, state),
-            Cell(age(moment(known.opened_at), self.console_app.clock.now()), role="muted"),
-            Cell(known.proposes.option_id or "mend it"),
-            Cell(item.title),
-            Cell(f"{item.id}, {len(item.evidence)} times", role="muted"),
-            self._root_cell(desk),
-        )
-        return Row(f"{_PROPOSAL}\n{desk.root}\n{item.id}", cells, dim=item.state != "open")
-
-    def _rule_row(self, desk: Workflows, rule: Rule) -> Row:
-        state, word = RULES[rule.state]
-        pattern = rule.pattern
-        cells = (
-            Cell(word, state),
-            Cell(age(moment(rule.approved_at), self.console_app.clock.now()), role="muted"),
-            Cell(rule.option_id),
-            Cell(f"{pattern.workflow}: {pattern.kind} of {pattern.agent}, cause {pattern.cause or 'none'}"),
-            Cell(f"{rule.id}, used {rule.uses} times, confidence {rule.confidence}", role="muted"),
-            self._root_cell(desk),
-        )
-        return Row(f"{_RULE}\n{desk.root}\n{rule.id}", cells, dim=rule.state == "revoked")
-
-    def _spec_groups(self) -> Iterator[tuple[str, list[Row]]]:
-        yield "Workflows", [self._spec_row(desk, one) for desk in self.desks for _, one in sorted(desk.specs.items())]
+    def _spec_groups(self, needle: str) -> Iterator[tuple[str, list[Row]]]:
+        yield "Workflows", [self._rows.spec(desk, one) for desk in self.desks for _, one in sorted(desk.specs.items())]
         refused = [(desk, item) for desk in self.desks for item in desk.world.refused[-20:]]
-        now = self.console_app.clock.now()
-        yield (
-            "Refused starts",
-            [
-                Row(
-                    f"refused\n{desk.root}\n{item['seq']}",
-                    (
-                        Cell("refused", State.FAILED),
-                        Cell(age(moment(item["at"]), now), role="muted"),
-                        Cell(""),
-                        Cell(str(item["workflow"])),
-                        Cell("; ".join(map(str, item.get("causes") or item["codes"])), role="muted"),
-                        self._root_cell(desk),
-                    ),
-                )
-                for desk, item in reversed(refused)
-            ],
-        )
-
-    def _spec_row(self, desk: Workflows, loaded: Loaded) -> Row:
-        state, word = (State.DONE, "valid") if loaded.spec is not None else (State.FAILED, "disabled")
-        if loaded.spec is not None and loaded.findings:
-            state, word = State.WARN, "warnings"
-        spec = loaded.spec
-        cells = (
-            Cell(word, state),
-            Cell(""),
-            Cell(f"{len(spec.items)} items" if spec is not None else ""),
-            Cell(loaded.workflow),
-            Cell((spec.description or "") if spec is not None else loaded.findings[0].cause, role="muted"),
-            self._root_cell(desk),
-        )
-        return Row(f"{_SPEC}\n{desk.root}\n{loaded.file}", cells)
+        yield "Refused starts", [self._rows.refused(desk, item) for desk, item in reversed(refused)]
 
     def headline(self) -> Text:
         colours = palette(self.app)
@@ -349,7 +245,7 @@ class WorkflowsScreen(ListScreen):
         """The row of a question, unfolded if it must be; of anything else by its name."""
         if self.rows.move_to_id(wanted):
             return True
-        _, place, name = _parts(wanted)
+        _, place, name = rows.parts(wanted)
         for key, (desk, entries) in self._folded.items():
             if str(desk.root) == place and any(one.id == name for one in entries):
                 self._unfolded.add(key.rpartition("\n")[2])
@@ -371,19 +267,20 @@ class WorkflowsScreen(ListScreen):
             return made.lines
         kind, desk, name = picked
         learning = desk.world.learning
-        if kind == _FOLD:
+        if kind == rows.FOLD:
             sheets.say_fold(made, desk, self._folded[f"{desk.root}\n{name}"][1], colours, signs)
-        elif kind == _ENTRY and (entry := desk.world.entry(name)) is not None:
+        elif kind == rows.ENTRY and (entry := desk.world.entry(name)) is not None:
             sheets.say_entry(made, desk, entry, colours, signs)
-        elif kind == _RUN and (run := desk.world.runs.get(name)) is not None:
+        elif kind == rows.RUN and (run := desk.row(name)) is not None:
             sheets.say_run(made, desk, run, colours, signs)
-        elif kind == _PROPOSAL:
+        elif kind == rows.PROPOSAL:
             for item in desk.proposals:
                 if item.id == name:
-                    sheets.say_proposal(made, item, colours, signs)
-        elif kind == _RULE and name in learning.rules:
+                    known = learning.proposals[name].proposes.option_id
+                    sheets.say_proposal(made, item, known, colours, signs)
+        elif kind == rows.RULE and name in learning.rules:
             sheets.say_rule(made, learning.rules[name], colours)
-        elif kind == _SPEC and name in desk.specs:
+        elif kind == rows.SPEC and name in desk.specs:
             sheets.say_workflow(made, desk, desk.specs[name], colours)
         return made.lines
 
@@ -412,11 +309,11 @@ class WorkflowsScreen(ListScreen):
         for key, (desk, entries) in self._folded.items():
             cause = key.rpartition("\n")[2]
             if picked is not None and (
-                (picked[0] == _FOLD and picked[2] == cause) or any(one.id == picked[2] for one in entries)
+                (picked[0] == rows.FOLD and picked[2] == cause) or any(one.id == picked[2] for one in entries)
             ):
                 self._unfolded ^= {cause}
                 self.listed()
-                self.rows.move_to_id(f"{_FOLD}\n{desk.root}\n{cause}")
+                self.rows.move_to_id(f"{rows.FOLD}\n{desk.root}\n{cause}")
                 return
         self.console_app.notify(f"only {FOLD_AT} or more questions with one cause fold")
 
@@ -430,7 +327,7 @@ class WorkflowsScreen(ListScreen):
 
         me, picked = self.me(), self._picked_desk()
         wanted = ""
-        if picked is not None and picked[0] == _SPEC and picked[2] in picked[1].specs:
+        if picked is not None and picked[0] == rows.SPEC and picked[2] in picked[1].specs:
             wanted = picked[1].specs[picked[2]].workflow
 
         def start(desk: Workflows) -> None:
@@ -513,7 +410,7 @@ class WorkflowsScreen(ListScreen):
     def go_to(self, item: InboxItem) -> None:
         """Show a question, a proposal or a result, now or once it was read."""
         wanted = self._row_of(item)
-        self._view = 1 if wanted is not None and wanted.startswith(_PROPOSAL) else 0
+        self._view = 1 if wanted is not None and wanted.startswith(rows.PROPOSAL) else 0
         self._go_to = wanted
         self.rows.focus()
         self.listed()
@@ -524,13 +421,13 @@ class WorkflowsScreen(ListScreen):
                 continue
             for entry in desk.open_entries:
                 if item_id(desk.root, entry.id, entry.reminders) == item.id:
-                    return f"{_ENTRY}\n{desk.root}\n{entry.id}"
+                    return f"{rows.ENTRY}\n{desk.root}\n{entry.id}"
             for proposal in desk.proposals:
                 if item_id(desk.root, proposal.id) == item.id:
-                    return f"{_PROPOSAL}\n{desk.root}\n{proposal.id}"
+                    return f"{rows.PROPOSAL}\n{desk.root}\n{proposal.id}"
             for row in desk.rows:
                 if item_id(desk.root, row.run_id) == item.id:
-                    return f"{_RUN}\n{desk.root}\n{row.run_id}"
+                    return f"{rows.RUN}\n{desk.root}\n{row.run_id}"
         return None
 
     def do_back(self) -> object:
@@ -538,14 +435,3 @@ class WorkflowsScreen(ListScreen):
             self.rows.focus()
             return None
         return super().do_back()
-
-
-def _parts(id: str) -> tuple[str, str, str]:
-    """(kind, root, name) of a row."""
-    kind, _, rest = id.partition("\n")
-    place, _, name = rest.rpartition("\n")
-    return kind, place, name
-
-
-def _haystack(row: Row) -> str:
-    return "\n".join(cell.plain for cell in row.cells).casefold() + row.id.casefold()

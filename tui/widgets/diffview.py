@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import ClassVar, Final
 
@@ -13,18 +13,16 @@ from textual.binding import BindingType
 from textual.message import Message
 from textual.worker import Worker, get_current_worker
 
-from core.sanitize import inert, inert_block
-from tui.widgets.diff import DiffLine, Pair, line_changes, side_by_side, unified, word_changes
+from core.sanitize import inert
+from tui.widgets import sides
+from tui.widgets.diff import DiffLine, line_changes, unified, word_changes
 from tui.widgets.glyphs import Glyphs, Palette
 from tui.widgets.lines import LineView
-from tui.widgets.text import fit_str, wrap
+from tui.widgets.sides import LINES, NUMBERED, Look, Piece, flat
+from tui.widgets.text import fit_str
 
-LINES: Final = 50_000
-"""Lines of a unified diff that are laid out; the rest is named."""
 WORDS: Final = 2_000
 """Changed lines whose words are compared."""
-NUMBERED: Final = 72
-"""Cells from which on there is room for line numbers."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -147,7 +145,7 @@ def _unified(wanted: Wanted) -> Iterator[Text]:
     colours, signs = wanted.colours, wanted.signs
     lines = unified(wanted.compared.old, wanted.compared.new, cap=LINES)
     spans = _emphasis(lines)
-    digits = _digits(wanted.compared) if wanted.width >= NUMBERED else 0
+    digits = sides.digits(wanted.compared.old, wanted.compared.new) if wanted.width >= NUMBERED else 0
     for at, line in enumerate(lines):
         sign, style = {
             "add": ("+", colours.added),
@@ -155,11 +153,8 @@ def _unified(wanted: Wanted) -> Iterator[Text]:
             "gap": (signs.cut, colours.muted),
         }.get(line.kind, (" ", colours.text))
         number = line.new if line.new is not None else line.old
-        yield from _wrapped(line.text, spans.get(at, ()), sign, number, style, wanted, digits, wanted.width)
-
-
-def _digits(compared: Compared) -> int:
-    return len(str(max(compared.old.count("\n"), compared.new.count("\n")) + 1))
+        laid = sides.pieces(line.text, sign, number, digits, wanted.width)
+        yield from _coloured(line.text, laid, spans.get(at, ()), style, colours)
 
 
 def _emphasis(lines: Sequence[DiffLine]) -> dict[int, Sequence[tuple[int, int]]]:
@@ -174,7 +169,7 @@ def _emphasis(lines: Sequence[DiffLine]) -> dict[int, Sequence[tuple[int, int]]]
         while at < len(lines) and lines[at].kind == "add":
             at += 1
         for one in range(min(middle - start, at - middle)):
-            old, new = _flat(lines[start + one].text), _flat(lines[middle + one].text)
+            old, new = flat(lines[start + one].text), flat(lines[middle + one].text)
             made[start + one], made[middle + one] = word_changes(old, new)
             left -= 1
         if at == start:
@@ -182,85 +177,53 @@ def _emphasis(lines: Sequence[DiffLine]) -> dict[int, Sequence[tuple[int, int]]]
     return made
 
 
-def _flat(text: str) -> str:
-    return inert_block(text).replace("\n", " ")
-
-
-def _wrapped(
-    text: str,
-    spans: Sequence[tuple[int, int]],
-    sign: str,
-    number: int | None,
-    style: Style,
-    wanted: Wanted,
-    digits: int,
-    width: int,
+def _coloured(
+    text: str, laid: Iterable[Piece], spans: Sequence[tuple[int, int]], style: Style, colours: Palette
 ) -> Iterator[Text]:
-    """A line with its sign and number, wrapped beside them."""
-    flat, place = _flat(text), 0
-    head = 2 + (digits + 1 if digits else 0)
-    for at, piece in enumerate(wrap(flat, max(2, width - head))):
+    """The pieces of a line, its changed words marked."""
+    whole, place = flat(text), 0
+    for piece in laid:
         made = Text(end="", no_wrap=True)
-        if digits:
-            shown = str(number) if number is not None and at == 0 else ""
-            made.append(f"{shown:>{digits}} ", wanted.colours.muted)
-        made.append(f"{sign if at == 0 else ' '} ", style)
-        base = made.cell_len if made.plain.isascii() else len(made.plain)
-        made.append(piece, style)
-        found = flat.find(piece, place)
+        made.append(piece.head, colours.muted)
+        made.append(piece.sign, style)
+        base = len(made.plain)
+        made.append(piece.text, style)
+        found = whole.find(piece.text, place)
         place = found if found >= 0 else place
         for start, stop in spans:
-            low, high = max(start, place), min(stop, place + len(piece))
+            low, high = max(start, place), min(stop, place + len(piece.text))
             if low < high:
                 made.stylize(Style(bold=True, underline=True), base + low - place, base + high - place)
-        place += len(piece)
+        place += len(piece.text)
         yield made
 
 
 def _side(wanted: Wanted) -> Iterator[Text]:
     one, colours, signs = wanted.compared, wanted.colours, wanted.signs
-    if one.old == one.new:
-        return
-    half = max(4, (wanted.width - 3) // 2)
-    digits = _digits(one) if half >= NUMBERED // 2 + 6 else 0
-    wall = Text(" | " if signs.ascii else " │ ", style=colours.border, end="")
-    yield _row(
-        [Text(fit_str(inert(one.since), half, signs.cut), colours.muted, end="")],
-        [Text(fit_str(inert(one.until), half, signs.cut), colours.muted, end="")],
-        0,
-        half,
-        wall,
-    )
+    look = Look(wanted.width, signs.minus, signs.cut, " | " if signs.ascii else " │ ")
+    wall = Text(look.wall, style=colours.border, end="")
     left = WORDS
-    for row, pair in enumerate(side_by_side(one.old, one.new)):
-        if row >= LINES:
-            yield Text(f"{signs.cut} the diff goes on; only its first {LINES} lines are shown", colours.muted, end="")
-            return
-        if pair.kind == "gap":
-            yield Text(f"{signs.cut} {pair.old}", style=colours.muted, end="")
+    for at, row in enumerate(sides.rows(one.old, one.new, look)):
+        if at == 0:
+            since, until = (
+                Text(fit_str(inert(said), look.half, signs.cut), colours.muted, end="")
+                for said in (one.since, one.until)
+            )
+            yield _row([since], [until], 0, look.half, wall)
+        if row.said:
+            yield Text(row.said, style=colours.muted, end="")
             continue
+        pair = row.pair
         gone: Sequence[tuple[int, int]] = ()
         came: Sequence[tuple[int, int]] = ()
         if pair.kind == "change" and left > 0:
-            gone, came = word_changes(_flat(pair.old or ""), _flat(pair.new or ""))
+            gone, came = word_changes(flat(pair.old or ""), flat(pair.new or ""))
             left -= 1
-        before = _half(pair, True, gone, wanted, digits, half)
-        after = _half(pair, False, came, wanted, digits, half)
-        for at in range(max(len(before), len(after))):
-            yield _row(before, after, at, half, wall)
-
-
-def _half(
-    pair: Pair, old: bool, spans: Sequence[tuple[int, int]], wanted: Wanted, digits: int, width: int
-) -> list[Text]:
-    text, number = (pair.old, pair.old_line) if old else (pair.new, pair.new_line)
-    if text is None:
-        return []
-    colours, signs = wanted.colours, wanted.signs
-    sign, style = (signs.minus, colours.removed) if old else ("+", colours.added)
-    if pair.kind == "same":
-        sign, style = " ", colours.text
-    return list(_wrapped(text, spans, sign, number, style, wanted, digits, width))
+        same = pair.kind == "same"
+        before = list(_coloured(pair.old or "", row.old, gone, colours.text if same else colours.removed, colours))
+        after = list(_coloured(pair.new or "", row.new, came, colours.text if same else colours.added, colours))
+        for number in range(max(len(before), len(after))):
+            yield _row(before, after, number, look.half, wall)
 
 
 def _row(before: Sequence[Text], after: Sequence[Text], at: int, half: int, wall: Text) -> Text:

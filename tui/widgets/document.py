@@ -30,6 +30,8 @@ HEAD: Final = 64 * 1024
 """Bytes that are shown before the key returns; the rest comes from the thread."""
 KEEP: Final = 2 * 1024 * 1024
 """Rendered documents up to this size are kept, so that coming back to them costs nothing."""
+PIECE: Final = 64 * 1024
+"""Characters that are made inert at once."""
 BATCH: Final = 0.15
 """Seconds between two deliveries of rendered sections."""
 WORK: Final = 0.02
@@ -384,9 +386,15 @@ class DocumentView(LineView):
 
 
 def _lines(text: str) -> list[str]:
-    lines = inert_block(text).split("\n")
-    if lines and not lines[-1]:
-        lines.pop()
+    """Inert lines. A long text is made inert piece by piece, between which other threads have their turn."""
+    lines: list[str] = []
+    start = 0
+    while start < len(text):
+        stop = text.find("\n", start + PIECE) + 1 or len(text)
+        lines += inert_block(text[start:stop]).split("\n")
+        if not lines[-1]:
+            lines.pop()
+        start = stop
     return lines
 
 

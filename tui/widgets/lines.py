@@ -149,12 +149,15 @@ class LineView(SearchableView, can_focus=True):
 
         self.replace(swap)
 
-    def replace(self, swap: Callable[[], None]) -> None:
-        """Run `swap`, which changes what the lines are, and keep the cursor and the scroll position sensible."""
+    def replace(self, swap: Callable[[], None], grown: bool = False) -> None:
+        """Run `swap`, which changes what the lines are, and keep the cursor and the scroll position sensible.
+
+        `grown` says that lines have only come behind the old ones, which look as they did.
+        """
         old, top = self._cursor, self.scroll_offset.y
         kept = self.cursor_id
         swap()
-        self.relayout()
+        self.relayout(grown)
         if not self._has_cursor:
             return
         found = self.index_of(kept) if kept is not None else None
@@ -165,9 +168,10 @@ class LineView(SearchableView, can_focus=True):
         if index >= 0:
             self._reveal(index)
 
-    def relayout(self) -> None:
+    def relayout(self, grown: bool = False) -> None:
         """The lines are others now: forget what was drawn, search again, fix the scrollable size."""
-        self._strips.clear()
+        if not grown:
+            self._strips.clear()
         self.virtual_size = Size(1, max(1, self.line_count))
         self.scroll_to(y=min(self.scroll_offset.y, self.max_scroll_y), animate=False, immediate=True, force=True)
         self.search_again()

@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 import json
-import re
+from bisect import bisect_left
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from datetime import tzinfo
 from typing import Any, ClassVar
 
@@ -14,12 +13,14 @@ from rich.text import Text
 from textual.binding import Binding, BindingType
 from textual.message import Message
 
+from core.acp.judging import About
 from core.acp.model import Event
-from core.clock import parse
+from core.clock import local, parse
 from core.finding import Finding
 from core.sanitize import inert
 from tui.widgets.glyphs import State
 from tui.widgets.lines import LineView
+from tui.widgets.logrows import Entry, Rows, entries
 from tui.widgets.text import fit_str, pad
 
 KNOWN = frozenset({"seq", "from", "event", "at", "summary", "doc", "reply_to", "role", "sha256"})
@@ -28,8 +29,6 @@ EVENT_MAX = 19
 FIELD_CAP = 400
 """Characters of a field in the details; more is cut and its length named."""
 
-_LINE = re.compile(r"#line (\d+)$")
-
 STATES: Mapping[str, State] = {
     "blocked": State.FAILED,
     "completed": State.DONE,
@@ -37,40 +36,6 @@ STATES: Mapping[str, State] = {
     "decision_accepted": State.DONE,
 }
 """Events whose name carries a colour; all others are plain text."""
-
-
-@dataclass(frozen=True, slots=True)
-class Entry:
-    """A row: an event with the findings about its line, or a line that is none."""
-
-    line: int
-    event: Event | None
-    findings: tuple[Finding, ...] = ()
-
-    @property
-    def damaged(self) -> bool:
-        return self.event is None
-
-
-def line_of(finding: Finding) -> int | None:
-    """The number of the log's line that a finding is about."""
-    where = finding.where or ""
-    match = _LINE.search(where) if where.startswith("events.jsonl") else None
-    return int(match[1]) if match and len(match[1]) < 10 else None
-
-
-def entries(events: Sequence[Event], findings: Sequence[Finding] = ()) -> list[Entry]:
-    """Events and damaged lines in the order of the file, each with what was found about it."""
-    about: dict[int, list[Finding]] = {}
-    for finding in findings:
-        number = line_of(finding)
-        if number is not None:
-            about.setdefault(number, []).append(finding)
-    made = [Entry(event.line, event, tuple(about.pop(event.line, ()))) for event in events]
-    if about:
-        made += [Entry(number, None, tuple(found)) for number, found in about.items()]
-        made.sort(key=lambda entry: entry.line)
-    return made
 
 
 def describe(event: Event, findings: Sequence[Finding] = ()) -> list[str]:
@@ -148,42 +113,41 @@ class LogView(LineView):
         """`zone` is the time zone of the shown times; None for the machine's."""
         super().__init__(cursor=True, empty=empty, name=name, id=id, classes=classes)
         self._zone = zone
-        self._all: list[Entry] = []
-        self._shown: Sequence[Entry] = ()
+        self._rows = Rows()
+        self._picked: list[int] | None = None
         self._sizes = (3, 1, 16, 1)
         self._filter: tuple[str | None, str | None, str | None] = (None, None, None)
         self._seen = 0
         self._told = 0
-        self._events: Sequence[Event] = ()
-        self._about: tuple[Finding, ...] = ()
 
     # What is shown.
 
-    def show(self, events: Sequence[Event], findings: Sequence[Finding] = ()) -> None:
+    def show(self, events: Sequence[Event], findings: Sequence[Finding] | About = ()) -> None:
         """The whole log as it is now. Follows the end when the cursor stands there, else counts what is new."""
-        at_end = self.at_end
-        known = len(self._shown)
-        about = tuple(finding for finding in findings if line_of(finding) is not None)
-        old = self._events
-        grown = bool(old) and len(events) >= len(old) and events[0] is old[0] and events[len(old) - 1] is old[-1]
-        if grown and about == self._about:
+        at_end, known, old = self.at_end, self.line_count, self._rows
+        rows = Rows(events, findings) if isinstance(findings, About) else entries(events, findings)
+        fresh = events
+        if rows.grew_from(old):
             # A log only grows: what was laid out before stays as it is.
-            fresh = events[len(old) :]
-            self._all = [*self._all, *entries(fresh)]
+            fresh = events[len(old.events) :]
+            picked = self._picked
+            if picked is not None:
+                picked = picked + self._pick(rows, len(old))
         else:
-            fresh, self._sizes = events, (3, 1, 16, 1)
-            self._all = entries(events, about)
-        self._events, self._about = events, about
+            self._sizes = (3, 1, 16, 1)
+            picked = self._pick(rows, 0) if self.filtered else None
         digits = len(str(max((event.seq or 0 for event in events[-3:]), default=0)))
-        who = max((cell_len(inert((event.actor or "?")[:64])) for event in fresh), default=1)
-        names = max((cell_len(inert((event.name or "?")[:64])) for event in fresh), default=1)
-        self._sizes = (
+        who = max((cell_len(inert((name or "?")[:64])) for name in {event.actor for event in fresh}), default=1)
+        names = max((cell_len(inert((name or "?")[:64])) for name in {event.name for event in fresh}), default=1)
+        sizes = (
             max(3, digits),
             min(max(who, self._sizes[1]), WHO_MAX),
             min(max(names, self._sizes[2]), EVENT_MAX),
             digits,
         )
-        self._refilter()
+        same = fresh is not events and sizes == self._sizes and not (rows.about.lines or old.about.lines)
+        self._sizes = sizes
+        self._swap(rows, picked, same)
         if at_end or known == 0:
             self.follow()
         else:
@@ -192,8 +156,8 @@ class LogView(LineView):
     def filter(self, participant: str | None = None, event: str | None = None, text: str | None = None) -> None:
         """Show only events of a participant, of a name, or whose fields hold a text in any case; None for any."""
         self._filter = (participant or None, event or None, (text or "").casefold() or None)
-        self._refilter()
-        self._seen = len(self._shown)
+        self._swap(self._rows, self._pick(self._rows, 0) if self.filtered else None)
+        self._seen = self.line_count
         self._count_new()
 
     @property
@@ -201,13 +165,22 @@ class LogView(LineView):
         """Whether a filter hides something."""
         return any(self._filter)
 
-    def _refilter(self) -> None:
-        shown = [entry for entry in self._all if self._passes(entry)] if self.filtered else self._all
+    def _pick(self, rows: Rows, start: int) -> list[int]:
+        """The rows from `start` on that the filter lets through."""
+        return [index for index in range(start, len(rows)) if self._passes(rows[index])]
 
+    def _swap(self, rows: Rows, picked: list[int] | None, grown: bool = False) -> None:
         def swap() -> None:
-            self._shown = shown
+            self._rows, self._picked = rows, picked
 
-        self.replace(swap)
+        self.replace(swap, grown)
+
+    def _row(self, index: int) -> int:
+        """A line of this view as a row of the log."""
+        return index if self._picked is None else self._picked[index]
+
+    def _entry(self, index: int) -> Entry:
+        return self._rows[self._row(index)]
 
     def _passes(self, entry: Entry) -> bool:
         participant, name, text = self._filter
@@ -234,7 +207,7 @@ class LogView(LineView):
     @property
     def new_events(self) -> int:
         """How many events came below since the cursor left the end."""
-        return max(0, len(self._shown) - self._seen)
+        return max(0, self.line_count - self._seen)
 
     @property
     def notice(self) -> Text:
@@ -250,7 +223,7 @@ class LogView(LineView):
 
     def _count_new(self) -> None:
         if self.at_end:
-            self._seen = len(self._shown)
+            self._seen = self.line_count
         if self.new_events != self._told:
             self._told = self.new_events
             self.post_message(self.NewEvents(self, self._told))
@@ -268,7 +241,7 @@ class LogView(LineView):
     @property
     def entry(self) -> Entry | None:
         """The current row: an event or a damaged line."""
-        return self._shown[self.cursor] if 0 <= self.cursor < len(self._shown) else None
+        return self._entry(self.cursor) if 0 <= self.cursor < self.line_count else None
 
     @property
     def selected(self) -> Event | None:
@@ -277,26 +250,23 @@ class LogView(LineView):
 
     def select(self, seq: int) -> bool:
         """Stand on the event of this seq; False when it is not shown."""
-        for index, entry in enumerate(self._shown):
-            if entry.event is not None and entry.event.seq == seq:
-                self.move_cursor(index)
-                return True
-        return False
+        named = (event for event in self._rows.events if event.seq == seq)
+        found = (self.index_of(Entry(event.line, event).id) for event in named)
+        index = next((index for index in found if index is not None), None)
+        if index is not None:
+            self.move_cursor(index)
+        return index is not None
 
     @property
     def index(self) -> int | None:
         """Where the current event stands among the events of the log, however they are filtered."""
-        event = self.selected
-        if event is None:
-            return None
-        if not self.filtered and self.cursor < len(self._events) and self._events[self.cursor] is event:
-            return self.cursor
-        return next((at for at, one in enumerate(self._events) if one is event), None)
+        return self._rows.event_index(self._row(self.cursor)) if 0 <= self.cursor < self.line_count else None
 
     def move_to_event(self, index: int) -> None:
         """Stand on an event by where it stands among the events; not when a filter hides it."""
-        if 0 <= index < len(self._events):
-            self.move_to_id(str(self._events[index].line or self._events[index].seq))
+        events = self._rows.events
+        if 0 <= index < len(events):
+            self.move_to_id(Entry(events[index].line, events[index]).id)
 
     def details(self) -> list[str]:
         """Everything about the current row, a field a line."""
@@ -313,7 +283,7 @@ class LogView(LineView):
             self.choose(self.cursor)
 
     def choose(self, index: int) -> None:
-        entry = self._shown[index]
+        entry = self._entry(index)
         seq = entry.event.seq if entry.event is not None else None
         self.post_message(self.EventSelected(self, seq, entry.line, True))
 
@@ -321,25 +291,29 @@ class LogView(LineView):
 
     @property
     def line_count(self) -> int:
-        return len(self._shown)
+        return len(self._rows) if self._picked is None else len(self._picked)
 
     def id_at(self, index: int) -> str | None:
-        entry = self._shown[index]
-        return str(entry.line or (entry.event.seq if entry.event else index))
+        return self._entry(index).id
 
     def index_of(self, id: str) -> int | None:
-        # Mostly the row stands where it stood: look there before looking everywhere.
-        near = (self.cursor, self.cursor - 1, self.cursor + 1, int(id) - 1 if id.isdecimal() else -1)
-        for at in near:
+        # Mostly the row stands where it stood, or where its line says; rows are in the order of the file.
+        wanted = int(id) if id.isdecimal() else -1
+        for at in (self.cursor, wanted - 1):
             if 0 <= at < self.line_count and self.id_at(at) == id:
                 return at
-        return next((index for index in range(self.line_count) if self.id_at(index) == id), None)
+        rows = range(self.line_count)
+        if rows and self._entry(0).line == 0:
+            # They stand in no file: such a log was made by hand and is short.
+            return next((index for index in rows if self.id_at(index) == id), None)
+        at = bisect_left(rows, wanted, key=lambda index: self._entry(index).line)
+        return at if at < len(rows) and self.id_at(at) == id else None
 
     def selectable(self, index: int) -> bool:
         return True
 
     def plain_at(self, index: int) -> str:
-        entry = self._shown[index]
+        entry = self._entry(index)
         event = entry.event
         if event is None:
             return self._damage(entry)
@@ -351,7 +325,7 @@ class LogView(LineView):
         return f"line {entry.line}  {inert(causes)}"
 
     def line_at(self, index: int, width: int) -> Text:
-        entry, colours, signs = self._shown[index], self.colours, self.signs
+        entry, colours, signs = self._entry(index), self.colours, self.signs
         seq_size, who_size, name_size, reply_size = self._sizes
         made = Text(end="", no_wrap=True)
         warn = signs.state(State.WARN) if entry.findings else " "
@@ -382,10 +356,4 @@ class LogView(LineView):
         return made
 
     def _clock(self, event: Event) -> str:
-        moment = parse(event.at)
-        if moment is None:
-            return "--:--"
-        try:
-            return moment.astimezone(self._zone).strftime("%H:%M")
-        except (OverflowError, ValueError, OSError):
-            return moment.strftime("%H:%M")
+        return local(parse(event.at), "%H:%M", "--:--", self._zone)

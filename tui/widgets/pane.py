@@ -28,6 +28,11 @@ class Pane(LineView):
         if not keep:
             self.scroll_home(animate=False)
 
+    def renew(self, make: Make) -> None:
+        """Show this from now on, where it stands: the same thing, with news about it."""
+        self._make = make
+        self.set_lines(make(self.text_width))
+
     def resized(self, width: int) -> None:
         self.set_lines(self._make(width))
 

@@ -114,14 +114,17 @@ class RowList(LineView):
                 made.append(None)
             made.append(row)
 
+        real = [row for row in made if isinstance(row, Row)]
+        same = real == self.rows
+
         def swap() -> None:
             self._rows = made
             self._index = {row.id: at for at, row in enumerate(made) if isinstance(row, Row)}
-            self._natural = [
-                max((self._cells(row, at) for row in made if isinstance(row, Row)), default=0)
-                for at in range(len(self.columns))
-            ]
-            self._layout = (-1, [])
+            if not same:
+                self._natural = [
+                    max((self._cells(row, at) for row in real), default=0) for at in range(len(self.columns))
+                ]
+                self._layout = (-1, [])
 
         self.replace(swap)
 

@@ -10,12 +10,13 @@ import pytest
 
 from core import inbox
 from core.acp import guided
-from core.evidence import Evidence, Receipts, Vocabulary, inbox_items, receipts, vocabulary
+from core.evidence import Evidence, Receipts, Vocabulary, folders, inbox_items, receipts, vocabulary
 from core.triage import store
 from core.triage.rules import Wish, mint
 from core.triage.store import Place as Workspace
 from core.workspace import Place, discover, find, store_root
 from tests.conftest import FixedClock, MakeFolder
+from tests.unit.core.delegation.builders import Bench
 
 SIGNAL = "FlangeError: the flange of the pump is loose"
 CODE = mint(SIGNAL, "pumps")
@@ -132,3 +133,48 @@ def test_what_cannot_be_read_is_a_finding(tmp_path: Path, clock: FixedClock) -> 
         assert [item.code for item in made.findings] == ["json_malformed"]
         assert made.inbox == []
     assert [item.code for item in receipts(tmp_path / "none").findings] == ["folder_missing"]
+
+
+def test_plans_are_found_and_nothing_in_them(quick_path: Path, clock: FixedClock) -> None:
+    bench = Bench(quick_path, clock).begin("T-mark")
+    alone = quick_path / "elsewhere" / "PLAN_alone"
+    alone.mkdir(parents=True)
+    for name in ("contract.json", "journal.ndjson"):
+        (alone / name).write_bytes((bench.plan / name).read_bytes())
+    (bench.plan / "analysis_results/receipts").mkdir(parents=True)
+    (bench.plan / "inside").mkdir()
+    (bench.plan / "inside/protocol.json").write_text("{}")
+    (bench.plan.parent / "PLAN_bare").mkdir()
+    (bench.plan.parent / "notes.md").write_text("x")
+    found = [place for place in discover([quick_path]) if place.kind == "plan"]
+    assert [place.path for place in found] == [alone, bench.plan.parent / "PLAN_bare", bench.plan]
+    assert find([quick_path]) == []
+
+
+def test_a_plan_is_a_view_that_others_do_not_disturb(quick_path: Path, clock: FixedClock) -> None:
+    bench = Bench(quick_path, clock).begin("T-mark")
+    place, seen = Place("plan", bench.plan), Evidence(clock)
+    (made,) = seen.look([place])
+    assert seen.look([place]) == (made,)
+    bench.launch("d1", worktree="../w")
+    (second,) = seen.look([place])
+    assert second is not made
+    clock.step(31 * 60)
+    assert [item.kind for item in inbox_items([second])] == ["delegation-open"]
+    assert set(folders(place)) >= {bench.plan}
+    assert seen.look([]) == ()
+    seen.close()
+
+
+def test_whoever_watches_leaves_alone_what_took_long(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    moments = iter([0.0, 0.0, 1.0, 1.0, 2.0, 5.9, 6.0, 6.0, 6.1, 6.1])
+    monkeypatch.setattr("core.evidence.time.monotonic", lambda: next(moments))
+    (tmp_path / "receipts").mkdir()
+    place, seen = Place("receipts", tmp_path), Evidence(live=True)
+    # It took a second, so it rests for five.
+    (first,) = seen.look([place])
+    (tmp_path / "receipts/a.json").write_text("{}")
+    assert seen.look([place]) == (first,)
+    assert seen.look([place]) == (first,)
+    (second,) = seen.look([place])
+    assert second is not first

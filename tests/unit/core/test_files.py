@@ -287,3 +287,19 @@ def test_a_failing_rename_is_not_confused_with_a_link(root: Root) -> None:
         root.replace("door/file", b"x")
     assert caught.value.findings[0].code == "path_is_link"
     assert "symbolic link" in caught.value.findings[0].cause
+
+
+def test_a_tree_is_removed_with_links_as_links(root: Root, tmp_path: Path) -> None:
+    (root.path / "tree/deep").mkdir(parents=True)
+    (root.path / "tree/deep/a").write_text("x")
+    (root.path / "tree/out").symlink_to(tmp_path / "outside.txt")
+    (root.path / "tree/up").symlink_to(tmp_path)
+    root.remove_tree("tree")
+    assert not (root.path / "tree").exists()
+    assert (tmp_path / "outside.txt").read_text() == "secret"
+    root.remove_tree("tree")
+    (root.path / "file").write_text("x")
+    root.remove_tree("file")
+    assert not (root.path / "file").exists()
+    with pytest.raises(Refused):
+        root.remove_tree("../outside.txt")

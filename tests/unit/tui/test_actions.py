@@ -9,9 +9,11 @@ from pathlib import Path
 import pytest
 
 from core.acp import store
+from core.acp.live import Live
 from core.acp.model import EVENTS_V2, Draft
 from core.acp.reader import read
 from core.acp.view import VERBS, options
+from core.state import UserState
 from tui.action import ANYWHERE, FOLDER, INBOX, LIST
 from tui.actions import ACT_FOR, ACTIONS, BY_ID, Keys, entries, footer, key_table_markdown, show_key, works_in_fields
 from tui.cli import MODULES
@@ -24,7 +26,11 @@ NOW = datetime(2026, 3, 1, 10, tzinfo=UTC)
 
 
 def seen(path: Path, me: str | None) -> FolderView:
-    return look(read(path), Who(flag=me), NOW)
+    live = Live(path, UserState(path.parent / "state"))
+    try:
+        return look(live.judge(live.refresh()), Who(flag=me), NOW)
+    finally:
+        live.close()
 
 
 def in_folder(view: FolderView, **more: object) -> Context:

@@ -37,7 +37,6 @@ MOVES = frozenset(
         "raw",
         "next-tab",
         "previous-tab",
-        "side",
         "story-on",
         "story-back",
     ]

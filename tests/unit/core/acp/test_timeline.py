@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import random
 import shutil
+from collections import Counter
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -14,7 +15,7 @@ import pytest
 from core.acp import guided, store, story, timeline
 from core.acp.compose import ConclusionText
 from core.acp.history import content
-from core.acp.model import DOCUMENTS, Draft, State
+from core.acp.model import DOCUMENTS, PHASES, Draft, State
 from core.acp.reader import FolderReader, Snapshot, read
 from core.acp.rules import evolve, fold
 from core.acp.templates import initialize
@@ -26,6 +27,7 @@ from tests.conftest import FixedClock, MakeFolder
 
 PEOPLE = ("ana", "bob", "cleo")
 CLEAN = "# Readiness\n\n- [resolved] all\n- [ ] The cache is measured\n- [{}] Ready to implement\n"
+TICKED = CLEAN.format("x").replace("[ ]", "[x]")
 OPEN = "# Readiness\n\n- [unresolved] who pays?\n- [ ] The cache is measured\n- [ ] Ready to implement\n"
 
 
@@ -66,7 +68,7 @@ def walk(path: Path, seed: int, clock: FixedClock, most: int = 24) -> list[Seen]
         who = pick.choice(PEOPLE)
         legal = [one.draft.event for one in options(read(path), who, clock.now()) if one.legal]
         legal = [name for name in legal if name != "blocked" or pick.random() < 0.01]
-        if now.state.phase == "readiness_check" and pick.random() < 0.5 and close(path, now.state, clock):
+        if now.state.phase == "readiness_check" and pick.random() < 0.5 and close(path, now, clock):
             seen.append(look(path, True))
             continue
         if not legal:
@@ -91,11 +93,15 @@ def walk(path: Path, seed: int, clock: FixedClock, most: int = 24) -> list[Seen]
     return seen
 
 
-def close(path: Path, state: State, clock: FixedClock) -> bool:
-    """Readiness, then the conclusion, as the guided verbs write them; False when they are refused."""
-    owner = state.owner or ""
+def close(path: Path, now: Snapshot, clock: FixedClock) -> bool:
+    """Readiness, then the conclusion, as the guided verbs write them over tidy documents; False when refused."""
+    owner = now.state.owner or ""
+    reviews = [one for one in now.events if one.name == "review_submitted"]
+    headings = "\n".join(f"## {one.at} - {one.actor} - seq {one.seq}\n" for one in reviews)
+    (path / "review.md").write_text(f"# Review\n\n{headings}", encoding="utf-8")
+    (path / "readiness.md").write_text(TICKED, encoding="utf-8")
     act = guided.ready(owner, tick_all=True)
-    if state.readiness_passed:
+    if now.state.readiness_passed:
         act = guided.complete(owner, ConclusionText("proceed", "It is enough.", "ana builds it."))
     try:
         guided.commit(path, act, clock)
@@ -112,7 +118,23 @@ def foreign(path: Path, draft: Draft, seq: int, clock: FixedClock) -> None:
         handle.write(json.dumps(raw) + "\n")
 
 
-@pytest.mark.parametrize("seed", range(50))
+SEEDS = range(50)
+
+
+def test_the_walks_come_through_every_phase_to_both_ends(quick_path: Path) -> None:
+    ends: Counter[str | None] = Counter()
+    phases: set[str | None] = set()
+    for seed in SEEDS:
+        seen = walk(quick_path / str(seed), seed, FixedClock())
+        ends[seen[-1].state.phase] += 1
+        phases |= {one.state.phase for one in seen}
+        shutil.rmtree(quick_path / str(seed))
+    assert phases == set(PHASES)
+    assert ends["completed"] >= 10
+    assert ends["blocked"] >= 5
+
+
+@pytest.mark.parametrize("seed", SEEDS)
 def test_every_moment_is_what_the_folder_was(seed: int, quick_path: Path, clock: FixedClock) -> None:
     path = quick_path / "walk"
     seen = walk(path, seed, clock)

@@ -391,3 +391,15 @@ def test_git_of_the_caller_is_not_git_of_the_plan(bench: Bench) -> None:
     payload = {**asked("T-plain", {}).payload, "delegation_id": "d2", "worktree": None}
     two = store.launch(bench.place, world, store.Delegating("T-plain", payload)).events[0]["note"]
     assert one == two != "read-only tree none"
+
+
+@pytest.mark.parametrize("endless", [float("inf"), [float("-inf")], {"a": 1e999}])
+def test_a_refusal_of_what_has_no_canonical_form(bench: Bench, endless: Any) -> None:
+    bench.begin()
+    made = bench.launch("d1", task="T-plain", note=endless)
+    assert made.exit == 5
+    assert made.finding is not None
+    assert made.finding.next_command is None
+    assert [event["type"] for event in made.events] == ["refusal"]
+    bench.journal.write_bytes(bench.journal.read_bytes() + b'{"type":"delegation","delegation_id":1e999,"seq":9}\n')
+    assert len(store.observe(bench.place)[0]) == 1

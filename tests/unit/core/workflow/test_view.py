@@ -54,6 +54,9 @@ class Scene:
         with view.Reader(self.path) as reader:
             return reader.look()
 
+    def rows(self) -> list[view.RunRow]:
+        return view.runs(self.world(), self.now)
+
     def events(self, run: str = RUN) -> list[dict[str, Any]]:
         with view.Reader(self.path) as reader:
             return reader.events(run)
@@ -179,27 +182,27 @@ def test_a_proposal_with_evidence_and_difference(quick_path: Path) -> None:
 
 def test_what_speaks_for_swarm(quick_path: Path) -> None:
     scene = Scene(quick_path, "external_effect: false", mode="assisted")
-    assert view_learning.readiness(scene.world()) == {"w": {"manual": False, "assisted": False}}
+    assert view_learning.readiness(scene.rows()) == {"w": {"manual": False, "assisted": False}}
     for index in range(3):
         scene.reply(index, "ok")
-    assert view_learning.readiness(scene.world()) == {"w": {"manual": False, "assisted": True}}
+    assert view_learning.readiness(scene.rows()) == {"w": {"manual": False, "assisted": True}}
 
 
 def test_the_inbox_holds_what_people_were_told(quick_path: Path) -> None:
     scene = Scene(quick_path, "on_escalate: {deadline: 1h}")
     scene.reply(0, FAILED)
-    (item,) = view_inbox.inbox_items(scene.world(), scene.path, scene.now, "ana")
+    (item,) = view_inbox.inbox_items(scene.world(), scene.rows(), scene.path, scene.now, "ana")
     assert (item.lane, item.kind, item.who, item.why) == ("decide", "workflow", "ambient", "you started the run")
     assert item.command == f"collab escalation show esc-20260401-0001 --root {scene.path}"
     assert item.since == datetime(2026, 4, 1, 8, 0, 1, tzinfo=UTC)
     assert item.deadline == datetime(2026, 4, 1, 9, 0, 1, tzinfo=UTC)
     with engine(scene.path, scene.clock) as made:
         made.answer(Answer("esc-20260401-0001", "ana", defer=5000))
-    assert view_inbox.inbox_items(scene.world(), scene.path, scene.now) == []
+    assert view_inbox.inbox_items(scene.world(), scene.rows(), scene.path, scene.now) == []
     scene.clock.step(6)
-    assert len(view_inbox.inbox_items(scene.world(), scene.path, scene.now)) == 1
+    assert len(view_inbox.inbox_items(scene.world(), scene.rows(), scene.path, scene.now)) == 1
     scene.answer(1, "skip")
-    assert view_inbox.inbox_items(scene.world(), scene.path, scene.now) == []
+    assert view_inbox.inbox_items(scene.world(), scene.rows(), scene.path, scene.now) == []
 
 
 def test_proposals_and_blocks_have_their_lanes(quick_path: Path) -> None:
@@ -213,7 +216,7 @@ def test_proposals_and_blocks_have_their_lanes(quick_path: Path) -> None:
             root, {"from": "porter", "signal": "BLOCKED_ON", "payload": {"context": "no key"}}, scene.clock, counted()
         )
     scene.tick()
-    found = view_inbox.inbox_items(scene.world(), scene.path, scene.now)
+    found = view_inbox.inbox_items(scene.world(), scene.rows(), scene.path, scene.now)
     assert [(item.kind, item.lane) for item in found] == [("workflow", "unblock"), ("workflow", "know")]
 
 

@@ -26,6 +26,7 @@ def problems(text: str) -> list[tuple[int, int]]:
         ("a: \x07\n", [(1, 4)]),
         ("é: 1\né: 2\n", [(2, 1)]),
         ("{a: 1, a: 2, b: *c}", [(1, 8), (1, 17)]),
+        ('a: 1\n"b\\ud800": "\\udfff"\n', [(2, 1), (2, 12)]),
     ],
 )
 def test_what_is_refused(text: str, places: list[tuple[int, int]]) -> None:
@@ -128,3 +129,10 @@ def test_quoting_changes_no_value(words: list[str]) -> None:
     assert [item.text for item in listed.items if isinstance(item, Scalar)] == [
         word[1:-1] if word[0] in "'\"" else word for word in words
     ]
+
+
+def test_what_is_no_number_or_text_elsewhere_is_none_here() -> None:
+    """Half a character and a number without an end could not be written again."""
+    tree = parse('a: "x\\ud800"\nb: 1e999\nc: ' + "9" * 5000 + "\nd: 0x" + "f" * 400)
+    assert tree.root is not None
+    assert plain(tree.root) == {"a": "x\ufffd", "b": "1e999", "c": "9" * 5000, "d": "0x" + "f" * 400}

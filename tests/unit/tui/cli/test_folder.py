@@ -7,16 +7,23 @@ import os
 import re
 import shlex
 import shutil
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
 from core.acp.model import DOCUMENTS
 from core.acp.reader import read
+from core.acp.timeline import Timeline, moment
 from core.files import sha256
+from core.sanitize import cells
 from tests.unit.tui.cli.conftest import GATE, PEOPLE, At, Say, tree
 from tests.unit.tui.cli.test_usage import runs
+from tui.widgets.diffview import Compared, Wanted, _side
+from tui.widgets.glyphs import UNICODE
+from tui.widgets.palette import _plain
 
+HYPHEN = replace(UNICODE, minus="-")
 SITUATIONS = ("drafting", "reviewing", "one review", "revising", "classified", "accepted", "completed", "blocked")
 
 
@@ -250,6 +257,50 @@ def test_diff_since_my_review(say: Say, at: At, monkeypatch: pytest.MonkeyPatch)
     assert say("diff", "--folder", str(folder), "--since-my-review", "-o", "json").document["from"] == 4
     said = say("diff", "--folder", str(folder), "--as", "server", "--since-my-review", "-o", "json")
     assert (said.status, said.codes) == (2, ["review_none"])
+
+
+@pytest.mark.parametrize("columns", [40, 72, 100, 200])
+def test_diff_side_by_side_is_what_the_console_shows(
+    say: Say, at: At, columns: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    folder = at("completed")
+    now, line = read(folder), Timeline(read(folder))
+    monkeypatch.setenv("COLUMNS", str(columns))
+    before = tree(folder)
+    words = ("diff", "--folder", str(folder), "--as", "reader", "--doc", "proposal.md", "--side-by-side")
+    for since, until in ((2, 8), (5, 2)):
+        said = say(*words, "--since", str(since), "--until", str(until))
+        moments = [f"{word} {moment(now.events[seq - 1])}" for word, seq in (("since", since), ("until", until))]
+        texts = [line.at(seq - 1).document("proposal.md").text for seq in (since, until)]
+        wanted = Wanted(0, Compared("proposal.md", *texts, *moments), True, columns, _plain("", True), HYPHEN)
+        assert said.out.splitlines() == ["proposal.md", *(row.plain.rstrip() for row in _side(wanted)), ""]
+        assert all(cells(row) <= columns for row in said.out.splitlines())
+    mine = say(*words, "--since-my-review").out.splitlines()
+    assert "your review" in mine[1] or columns == 40
+    assert any("unchanged lines" in row for row in say(*words[:-3], "--side-by-side", "--since", "2").out.splitlines())
+    assert tree(folder) == before
+
+
+def test_diff_side_by_side_pairs_a_line_with_what_became_of_it(
+    say: Say, at: At, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    folder = at("proposed")
+    monkeypatch.setenv("COLUMNS", "60")
+    old = (folder / "proposal.md").read_text()
+    (folder / "proposal.md").write_text("\x1b[2J一二三四五六七八九十一二三四五六七八九十\n" + old)
+    said = say("diff", "--folder", str(folder), "--since", "6", "--doc", "proposal.md", "--side-by-side")
+    rows = said.out.splitlines()
+    assert rows[0] == "proposal.md"
+    assert rows[1].endswith("│ until now")
+    assert [row.index("│") for row in rows[1:-1]] == [29] * len(rows[1:-1])
+    assert rows[2].split("│")[1].startswith(" + ␛[2J一二三")
+    assert rows[-2].split("│")[0].strip() == rows[-2].split("│")[1].strip() == "Revised."
+    same = say("diff", "--folder", str(folder), "--since", "6", "--doc", "review.md", "--side-by-side")
+    assert same.out == "no document changed since seq 6\n"
+    document = say(
+        "diff", "--folder", str(folder), "--since", "6", "--doc", "proposal.md", "--side-by-side", "-o", "json"
+    ).document
+    assert document["hunks"][0]["lines"][0].startswith("+\x1b[2J一二三"), "programs get the same hunks"
 
 
 def test_diff_needs_to_know_since_when(say: Say, at: At) -> None:
