@@ -26,7 +26,5 @@ def test_two_people_and_an_agent_from_new_to_completed(size: tuple[int, int], tm
     ]
     for title, shown in walk.steps:
         last = [line for line in shown.split("\n") if line.strip()][-1]
-        assert ("Enter create" if title == "new" else "Enter append") in last, (
-            f"{title}: the buttons are not at the end"
-        )
+        assert ("Enter write" if title == "new" else "Enter append") in last, f"{title}: the buttons are not at the end"
         assert "Esc back" in last, title

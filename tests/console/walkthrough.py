@@ -72,7 +72,7 @@ class Walk:
         ana.press("c")
         ana.sees("New collaboration", "Objective")
         ana.fill(OBJECTIVE, "tab", "session", "tab", "bob", "enter", "agent", "tab", "It is measured", "f2")
-        self.look("new", ana, "Enter create")
+        self.look("new", ana, "Enter write")
         ana.press("enter")
         ana.sees("Your turn: submit the proposal")
         self.valid()
@@ -121,7 +121,7 @@ class Walk:
     def look(self, title: str, who: PtyConsole, button: str) -> None:
         """Read a preview until it listens."""
         who.sees("Preview")
-        who.listens("append" if "append" in button else "create")
+        who.listens("append" if "append" in button else "write")
         shown = who.sees(button, "Esc back")
         self.steps.append((title, shown))
         self.watch(title, shown)

@@ -43,7 +43,11 @@ def codes(*argv: str, stdin: str = "") -> list[tuple[str, str | None]]:
 def test_classify_for_people_and_as_a_bare_result() -> None:
     made = run("triage", "classify", "--text", "no space left on device")
     assert made.code == 0
-    assert made.out.splitlines()[:3] == ["code: disk_full", "layer: files", "cause: The disk is full."]
+    assert made.out.splitlines()[:3] == [
+        "code: disk_full",
+        "layer: files",
+        "cause: No space is left on the disk; what was not acknowledged was taken back.",
+    ]
     assert "findings" not in document("triage", "classify", "--text", "x")
     assert run("triage", "-o", "json", "classify", "--text", "x").out.startswith("{")
     assert run("triage", "classify", "-ojson", "--text", "x").out.startswith("{")

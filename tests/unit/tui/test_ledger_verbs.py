@@ -416,6 +416,8 @@ def test_a_gate_that_is_told_to_end_leaves_nothing(bench: Bench, number: int) ->
     marker = bench.root / "pids"
     os.mkfifo(marker)
     script = f"sleep 60 & echo $$ $! > '{marker}'; sleep 60"
+    # Whoever started the suite may ignore it (nohup does), and children inherit that.
+    inherited = signal.signal(number, signal.SIG_DFL)
     child = subprocess.Popen(
         [
             console_script(),
@@ -427,6 +429,7 @@ def test_a_gate_that_is_told_to_end_leaves_nothing(bench: Bench, number: int) ->
         stderr=subprocess.PIPE,
         start_new_session=True,
     )
+    signal.signal(number, inherited)
     pids = [int(word) for word in marker.read_text().split()]
     assert (bench.plan / ".ledger.lock").exists()
     child.send_signal(number)
