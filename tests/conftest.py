@@ -59,6 +59,7 @@ def nothing_beside(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
         shutil.rmtree(tmp_path_factory.getbasetemp() / name, ignore_errors=True)
 
 
+@pytest.hookimpl(optionalhook=True)
 def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> Any:
     """Whoever is done takes over what another still has to do: tests with a terminal take seconds, rules none."""
     from xdist.scheduler import WorkStealingScheduling
