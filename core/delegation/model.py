@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import math
 import re
-from typing import Annotated, Any, Final, Literal
+from typing import Annotated, Any, Final, Literal, get_args
 
 from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Field, ValidationError
 from pydantic_core import PydanticCustomError
@@ -15,8 +15,8 @@ from pydantic_core import PydanticCustomError
 from core.delegation.canon import moment
 
 BASE: Final = "https://deepworkplan.com/schema"
-GENERATIONS: Final = ("v6", "v7")
 Generation = Literal["v6", "v7"]
+GENERATIONS: Final[tuple[str, ...]] = get_args(Generation)
 CONTRACT_URLS: Final = {f"{BASE}/plan-contract/{name}.json": name for name in GENERATIONS}
 MANIFEST_URLS: Final = {name: f"{BASE}/plan-manifest/{name}.json" for name in GENERATIONS}
 EVENT_URLS: Final = {name: f"{BASE}/journal-event/{name}.json" for name in GENERATIONS}
@@ -54,20 +54,11 @@ Ability = Literal[
     "subagents",
     "telemetry",
 ]
-ABILITIES: Final = (
-    "stop_agent",
-    "meter_spend",
-    "meter_tokens",
-    "meter_wall_clock",
-    "cancel_children",
-    "model_routing",
-    "subagents",
-    "telemetry",
-)
+ABILITIES: Final[tuple[Ability, ...]] = get_args(Ability)
 Trust = Literal["observed", "imported", "asserted"]
 Mechanism = Literal["plan_authorship", "pre_authorization"]
 Transport = Literal["headless", "interactive"]
-MECHANISMS: Final = ("plan_authorship", "pre_authorization")
+MECHANISMS: Final[tuple[Mechanism, ...]] = get_args(Mechanism)
 
 TASK_ID: Final = re.compile(r"T-[a-z0-9]+(-[a-z0-9]+)*")
 ADDON_KEY: Final = re.compile(r"[a-z][a-z0-9-]{0,63}")

@@ -141,6 +141,35 @@ def output_argument(parser: Parser) -> None:
     parser.add_argument("-o", "--output", choices=("text", "json"), default="text", help="text for people, or JSON")
 
 
+Act = Callable[[argparse.Namespace, Out], int]
+SubVerb = tuple[str, str, Callable[[Parser], None], Act]
+"""Its name, what it does, its flags, the act."""
+
+
+def output_again(parser: Parser) -> None:
+    """`-o` of a sub-verb; the verb itself takes it too, and a default here would hide what was said there."""
+    text = "text for people, or JSON"
+    parser.add_argument("-o", "--output", choices=("text", "json"), default=argparse.SUPPRESS, help=text)
+
+
+def subverbs(
+    parser: Parser, verb: str, acts: Iterable[SubVerb], shared: Callable[[Parser], None] = output_again
+) -> None:
+    """Declare the sub-verbs of a verb, each with its own flags, then the shared ones; `run_act` does the chosen one."""
+    group = parser.add_subparsers(dest="act", metavar="ACT", parser_class=Parser, required=True, prog=f"collab {verb}")
+    for name, text, declare, act in acts:
+        made = group.add_parser(name, help=text, description=text)
+        declare(made)
+        shared(made)
+        made.set_defaults(run=act)
+
+
+def run_act(args: argparse.Namespace, out: Out) -> int:
+    """What a verb with sub-verbs does."""
+    act: Act = args.run
+    return act(args, out)
+
+
 def folder_argument(parser: Parser, required: bool = True) -> None:
     parser.add_argument("--folder", required=required, type=folder_path, help="the collaboration folder")
 

@@ -108,7 +108,7 @@ class Script:
         from core.delegation import brief, reader
 
         name = said["launch"]
-        worktree = f"../work/{name}"
+        worktree = f"../worktrees/{name}"
         contract = reader.read(self.place).chain.live
         made = brief.compose(contract, said["task"], name, worktree)
         return {

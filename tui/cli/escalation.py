@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING, Any
 from core.clock import SYSTEM
 from core.finding import Refused, error
 
-from tui.cli.base import DONE, Command, Out, Parser, as_argument, read_input
-from tui.cli.workflow import engine, finish, in_root, root_argument, root_of, run_act, subverbs, who
+from tui.cli.base import DONE, Command, Out, Parser, as_argument, read_input, run_act, subverbs
+from tui.cli.workflow import engine, finish, in_root, root_argument, root_of, who
 
 if TYPE_CHECKING:
     from core.workflow.answers import Answer

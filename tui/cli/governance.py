@@ -12,8 +12,8 @@ from core.clock import SYSTEM, stamp
 from core.finding import Finding, Refused, error, errors
 from core.strict import at, parse
 
-from tui.cli.base import DONE, Command, Out, Parser
-from tui.cli.sources import Sources, answer, answers, asks, clean, finish, run, subverbs, texts_argument, write_new
+from tui.cli.base import DONE, Command, Out, Parser, run_act, subverbs
+from tui.cli.sources import Sources, answer, answers, asks, clean, finish, shared_arguments, texts_argument, write_new
 
 
 def _file(parser: Parser) -> None:
@@ -456,19 +456,24 @@ COMMANDS = {
     "envelope": Command(
         "envelope",
         "receipts: wrap, check and follow them",
-        lambda parser: subverbs(parser, "envelope", ENVELOPE),
-        run,
+        lambda parser: subverbs(parser, "envelope", ENVELOPE, shared_arguments),
+        run_act,
         examples=("collab envelope resolve receipts/acp-1.json --receipts receipts",),
     ),
     "status": Command(
         "status",
         "how a turn ended, as data",
-        lambda parser: subverbs(parser, "status", STATUS),
-        run,
+        lambda parser: subverbs(parser, "status", STATUS, shared_arguments),
+        run_act,
         examples=("collab status check answer.md --mutating",),
     ),
     "members": Command(
-        "members", "the components of the ecosystem", lambda parser: subverbs(parser, "members", MEMBERS), run
+        "members",
+        "the components of the ecosystem",
+        lambda parser: subverbs(parser, "members", MEMBERS, shared_arguments),
+        run_act,
     ),
-    "goal": Command("goal", "goals that nobody may change", lambda parser: subverbs(parser, "goal", GOAL), run),
+    "goal": Command(
+        "goal", "goals that nobody may change", lambda parser: subverbs(parser, "goal", GOAL, shared_arguments), run_act
+    ),
 }

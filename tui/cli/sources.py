@@ -5,24 +5,19 @@ from __future__ import annotations
 import argparse
 import os
 import sys
-from collections.abc import Callable, Iterable
+from collections.abc import Iterable
 from pathlib import Path
 
 from core import strict
 from core.finding import Finding, Refused, error, errors
 from core.triage.store import Place
 
-from tui.cli.base import DONE, REFUSED, WARNED, Out, Parser, as_argument, user_state
-
-SUBVERB = "act"
-Act = Callable[[argparse.Namespace, Out], int]
+from tui.cli.base import DONE, REFUSED, WARNED, Out, Parser, as_argument, output_again, user_state
 
 
 def shared_arguments(parser: Parser) -> None:
     """`-o json --root --catalog --as`, as every one of these verbs takes them."""
-    # The verb itself takes -o too; a default here would hide what was said there.
-    text = "text for people, or JSON"
-    parser.add_argument("-o", "--output", choices=("text", "json"), default=argparse.SUPPRESS, help=text)
+    output_again(parser)
     parser.add_argument("--root", type=folder, default=Path(), metavar="DIR", help="the workspace (default: here)")
     parser.add_argument("--catalog", metavar="FILE", help="the failure vocabulary; else the workspace's, else ours")
     as_argument(parser)
@@ -33,24 +28,6 @@ def folder(text: str) -> Path:
     if not text or "\0" in text:
         raise argparse.ArgumentTypeError("the folder is blank")
     return Path(text)
-
-
-def subverbs(parser: Parser, prog: str, acts: Iterable[tuple[str, str, Callable[[Parser], None], Act]]) -> None:
-    """Declare the sub-verbs of a verb; `args.run` is what the chosen one does."""
-    group = parser.add_subparsers(
-        dest=SUBVERB, metavar="ACT", parser_class=Parser, required=True, prog=f"collab {prog}"
-    )
-    for name, text, declare, act in acts:
-        made = group.add_parser(name, help=text, description=text)
-        declare(made)
-        shared_arguments(made)
-        made.set_defaults(run=act)
-
-
-def run(args: argparse.Namespace, out: Out) -> int:
-    """What a verb with sub-verbs does."""
-    act: Act = args.run
-    return act(args, out)
 
 
 def texts_argument(parser: Parser, flag: str, text: str, metavar: str = "TEXT") -> None:

@@ -10,8 +10,8 @@ from typing import Any
 from core.clock import SYSTEM
 from core.finding import Finding, Refused, error
 
-from tui.cli.base import DONE, Command, Out, Parser
-from tui.cli.sources import Sources, answer, answers, asks, clean, finish, run, subverbs, texts_argument, who
+from tui.cli.base import DONE, Command, Out, Parser, run_act, subverbs
+from tui.cli.sources import Sources, answer, answers, asks, clean, finish, shared_arguments, texts_argument, who
 
 
 def _signal_arguments(parser: Parser) -> None:
@@ -212,8 +212,8 @@ COMMANDS = {
     "triage": Command(
         "triage",
         "failures: from a signal to one code and one next command",
-        lambda parser: subverbs(parser, "triage", ACTS),
-        run,
+        lambda parser: subverbs(parser, "triage", ACTS, shared_arguments),
+        run_act,
         examples=("collab triage classify --text 'disk full'", "collab triage observe --receipt - < error.log"),
     )
 }

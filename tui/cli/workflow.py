@@ -5,7 +5,7 @@ from __future__ import annotations
 import argparse
 import os
 import shlex
-from collections.abc import Callable, Iterable
+from collections.abc import Iterable
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -13,33 +13,25 @@ from typing import TYPE_CHECKING, Any
 from core.clock import SYSTEM
 from core.finding import Finding, Refused, error
 
-from tui.cli.base import DONE, REFUSED, WARNED, Command, Out, Parser, as_argument, folder_path, read_input
+from tui.cli.base import (
+    DONE,
+    REFUSED,
+    WARNED,
+    Command,
+    Out,
+    Parser,
+    as_argument,
+    folder_path,
+    read_input,
+    run_act,
+    subverbs,
+)
 
 if TYPE_CHECKING:
     from core.workflow.answers import Outcome
     from core.workflow.engine import Engine
 
 OPERATOR = "operator"
-Act = Callable[[argparse.Namespace, Out], int]
-SubVerb = tuple[str, str, Callable[[Parser], None], Act]
-
-
-def subverbs(parser: Parser, verb: str, acts: Iterable[SubVerb]) -> None:
-    """Declare the sub-verbs of a verb; `args.run` is what the chosen one does."""
-    group = parser.add_subparsers(
-        dest="act", metavar="ACT", parser_class=Parser, required=True, prog=f"collab {verb}".strip()
-    )
-    for name, text, declare, act in acts:
-        made = group.add_parser(name, help=text, description=text)
-        declare(made)
-        # The verb itself takes -o too; a default here would hide what was said there.
-        made.add_argument("-o", "--output", choices=("text", "json"), default=argparse.SUPPRESS, help="text, or JSON")
-        made.set_defaults(run=act)
-
-
-def run_act(args: argparse.Namespace, out: Out) -> int:
-    act: Act = args.run
-    return act(args, out)
 
 
 def root_argument(parser: Parser) -> None:

@@ -12,6 +12,7 @@ from core.workflow.view_inbox import KIND, item_id
 
 if TYPE_CHECKING:
     from tui.app import ConsoleApp
+    from tui.screens.frame import ConsoleScreen
 
 Asked = tuple[Workflows, tuple[Entry, ...]]
 
@@ -31,17 +32,11 @@ def asked_by(app: ConsoleApp, items: Iterable[InboxItem]) -> Asked | None:
     return None
 
 
-def open_answer(app: ConsoleApp, desk: Workflows, entries: Sequence[Entry], me: str) -> None:
+def open_answer(screen: ConsoleScreen, desk: Workflows, entries: Sequence[Entry], me: str) -> None:
     """The form that answers these; what became of it is said, and everything is looked at again."""
     from tui.forms.drafts import Drafts
     from tui.forms.escalation import AnswerForm
 
+    app = screen.console_app
     app.clear_notifications()
-    app.push_screen(AnswerForm(desk, entries, me, Drafts(app.user_state)), lambda said: tell_done(app, said))
-
-
-def tell_done(app: ConsoleApp, said: str | None) -> None:
-    """Say what an act came to."""
-    if said is not None:
-        app.notify(said)
-        app.reading.look_again()
+    app.push_screen(AnswerForm(desk, entries, me, Drafts(app.user_state)), screen.done)

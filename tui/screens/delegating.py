@@ -6,16 +6,13 @@ import os
 from collections.abc import Callable
 from functools import partial
 
-from textual.message import Message
 from textual.screen import ModalScreen
 
 from core.delegation.desk import PlanView
 from core.delegation.view import Row as Delegation
 from core.delegation.view import TaskLine, Timeline
 from core.delegation.writer import World
-from core.finding import Finding, Refused
 from tui.forms import plan_deeds
-from tui.forms.confirm import ConfirmScreen, Deed
 from tui.forms.delegation import CancelForm, CollectForm, HandoverScreen, LaunchForm
 from tui.forms.drafts import Drafts
 from tui.forms.gate import GateForm, GateScreen
@@ -26,13 +23,6 @@ Subject = tuple[PlanView, Timeline | None, TaskLine | None, Delegation | None]
 
 class DelegatingScreen(ListScreen):
     """A list of delegations; a subclass says what the cursor stands on."""
-
-    class Prepared(Message):
-        """What an act would do, or why it cannot be done."""
-
-        def __init__(self, deed: Deed | None, problem: Finding | None) -> None:
-            super().__init__()
-            self.deed, self.problem = deed, problem
 
     def subject(self) -> Subject | None:
         """Plan, timeline, task and delegation under the cursor."""
@@ -52,11 +42,6 @@ class DelegatingScreen(ListScreen):
         self.app.clear_notifications()
         self.app.push_screen(form, then)
 
-    def _said(self, said: str | None) -> None:
-        if said is not None:
-            self.console_app.notify(said)
-            self.console_app.reading.look_again()
-
     def do_launch(self) -> None:
         found, me = self.subject(), self.me()
         if found is not None and me is not None:
@@ -65,7 +50,7 @@ class DelegatingScreen(ListScreen):
 
     def _launched(self, form: LaunchForm, said: str | None) -> None:
         if said is None or form.handover is None:
-            self._said(said)
+            self.done(said)
             return
         self.console_app.reading.look_again()
         self.app.push_screen(HandoverScreen(said, form.handover))
@@ -73,12 +58,12 @@ class DelegatingScreen(ListScreen):
     def do_collect(self) -> None:
         found, me = self.subject(), self.me()
         if found is not None and found[3] is not None and me is not None:
-            self._open(CollectForm(found[0], found[3], me, self._drafts, self.world), self._said)
+            self._open(CollectForm(found[0], found[3], me, self._drafts, self.world), self.done)
 
     def do_cancel(self) -> None:
         found, me = self.subject(), self.me()
         if found is not None and found[3] is not None and me is not None:
-            self._open(CancelForm(found[0], found[3], me, self._drafts, self.world), self._said)
+            self._open(CancelForm(found[0], found[3], me, self._drafts, self.world), self.done)
 
     def do_run_gate(self) -> None:
         found = self.subject()
@@ -88,31 +73,14 @@ class DelegatingScreen(ListScreen):
 
     def _gated(self, form: GateForm, said: str | None) -> None:
         if said is not None and form.asked is not None:
-            self.app.push_screen(GateScreen(form.asked, self.world), self._said)
+            self.app.push_screen(GateScreen(form.asked, self.world), self.done)
 
     def do_begin_task(self) -> None:
         found, me = self.subject(), self.me()
         if found is not None and found[2] is not None and me is not None:
-            self._confirm(partial(plan_deeds.starting, found[0].place, self.world, found[2].id, me))
+            self.confirm(partial(plan_deeds.starting, found[0].place, self.world, found[2].id, me))
 
     def do_complete_task(self) -> None:
         found = self.subject()
         if found is not None and found[2] is not None:
-            self._confirm(partial(plan_deeds.completing, found[0].place, self.world, found[2].id))
-
-    def _confirm(self, make: Callable[[], Deed]) -> None:
-        """Make a preview in a thread and show it."""
-
-        def prepare() -> None:
-            try:
-                self.post_message(self.Prepared(make(), None))
-            except Refused as exc:
-                self.post_message(self.Prepared(None, exc.findings[0]))
-
-        self.run_worker(prepare, group="act", exclusive=True, thread=True, exit_on_error=False)
-
-    def on_delegating_screen_prepared(self, message: DelegatingScreen.Prepared) -> None:
-        if message.problem is not None:
-            self.console_app.tell(message.problem)
-        elif message.deed is not None:
-            self.app.push_screen(ConfirmScreen(message.deed), self._said)
+            self.confirm(partial(plan_deeds.completing, found[0].place, self.world, found[2].id))

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, ClassVar, cast
 
@@ -10,9 +10,11 @@ from rich.text import Text
 from textual import events
 from textual.app import ComposeResult
 from textual.binding import Binding, BindingType
+from textual.message import Message
 from textual.screen import Screen
 from textual.widget import Widget
 
+from core.finding import Finding, Refused
 from core.sanitize import cells, inert
 from tui.action import ANYWHERE
 from tui.actions import ACTIONS, Entry, Keys, footer, split
@@ -23,6 +25,7 @@ from tui.widgets.text import fit_str
 if TYPE_CHECKING:
     from core.inbox import InboxItem
     from tui.app import ConsoleApp
+    from tui.forms.confirm import Deed
 
 MODES = {"live": (State.DONE, "live"), "polling": (State.WAITING, "polling"), "stale": (State.WARN, "stale")}
 
@@ -142,6 +145,13 @@ class ConsoleScreen(Screen[None]):
     OF_FOLDER: ClassVar[bool] = False
     """Whether it lies above the screen of a folder and goes with it."""
 
+    class Prepared(Message):
+        """What an act without a form would do, or why it cannot be done."""
+
+        def __init__(self, deed: Deed | None, findings: Sequence[Finding], said: Callable[[str], None] | None) -> None:
+            super().__init__()
+            self.deed, self.findings, self.said = deed, tuple(findings), said
+
     HORIZONTAL_BREAKPOINTS = [(0, "-narrow"), (72, "-medium"), (108, "-wide")]
     VERTICAL_BREAKPOINTS = [(0, "-short"), (20, "-normal"), (32, "-tall")]
 
@@ -178,6 +188,33 @@ class ConsoleScreen(Screen[None]):
         app = self.console_app
         self.query_one(HeaderBar).show(self.place(), self.me(), app.mode, app.waiting_count)
         self.query_one(ActionBar).show(footer(self.context(), app.keys))
+
+    def confirm(self, make: Callable[[], Deed], said: Callable[[str], None] | None = None) -> None:
+        """Plan an act without a form in a thread, then show its preview; `said` is called once it was done."""
+
+        def prepare() -> None:
+            try:
+                self.post_message(self.Prepared(make(), (), said))
+            except Refused as exc:
+                self.post_message(self.Prepared(None, exc.findings, said))
+
+        self.run_worker(prepare, group="act", exclusive=True, thread=True, exit_on_error=False)
+
+    def on_console_screen_prepared(self, message: ConsoleScreen.Prepared) -> None:
+        from tui.forms.confirm import ConfirmScreen
+
+        for found in message.findings:
+            self.console_app.tell(found)
+        if message.deed is not None:
+            self.app.push_screen(ConfirmScreen(message.deed), lambda told: self.done(told, message.said))
+
+    def done(self, told: str | None, said: Callable[[str], None] | None = None) -> None:
+        """Say what an act came to; None when it was not done."""
+        if told is not None:
+            self.console_app.notify(told)
+            if said is not None:
+                said(told)
+            self.console_app.reading.look_again()
 
     def shows(self, item: InboxItem) -> bool:
         """Whether this screen is about an item of the inbox now."""

@@ -163,7 +163,7 @@ class InboxScreen(ListScreen):
     def do_answer(self) -> None:
         asked, me = self._asked(), self.me()
         if asked is not None and me is not None:
-            open_answer(self.console_app, *asked, me)
+            open_answer(self, *asked, me)
 
     def path_of(self, id: str) -> Path | None:
         item = None if id.startswith(_FOLDED) else self.item(id)

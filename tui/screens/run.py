@@ -25,11 +25,10 @@ from core.workflow.view_history import Lane, lanes, spec_lines
 from core.workflow.view_inbox import item_id
 from tui.action import RUN
 from tui.action_workflow import Picked
-from tui.forms.confirm import ConfirmScreen, Deed
 from tui.forms.drafts import Drafts
 from tui.legal import Context
 from tui.screens import workflow_sheets as sheets
-from tui.screens.answering import desks, open_answer, tell_done
+from tui.screens.answering import desks, open_answer
 from tui.screens.frame import ConsoleScreen, bindings, home
 from tui.screens.run_rows import Lines, lane_room
 from tui.screens.tabs import Tab, TabStrip
@@ -66,13 +65,6 @@ class RunScreen(ConsoleScreen):
         def __init__(self, index: int, run: Run | None) -> None:
             super().__init__()
             self.index, self.run = index, run
-
-    class Prepared(Message):
-        """What a tick would do, or why it cannot be done."""
-
-        def __init__(self, deed: Deed | None, findings: Sequence[Finding]) -> None:
-            super().__init__()
-            self.deed, self.findings = deed, tuple(findings)
 
     def __init__(self, root: Path, run_id: str) -> None:
         super().__init__()
@@ -394,7 +386,7 @@ class RunScreen(ConsoleScreen):
     def do_answer(self) -> None:
         desk, me, asked = self.desk, self.me(), self.asks()
         if desk is not None and me is not None and asked:
-            open_answer(self.console_app, desk, asked, me)
+            open_answer(self, desk, asked, me)
 
     def do_stop_run(self) -> None:
         from tui.forms.workflow import AbortForm
@@ -403,27 +395,13 @@ class RunScreen(ConsoleScreen):
         if desk is not None and me is not None:
             app.clear_notifications()
             form = AbortForm(desk, self.run_id, me, Drafts(app.user_state))
-            app.push_screen(form, lambda said: tell_done(app, said))
+            app.push_screen(form, self.done)
 
     def do_tick_now(self) -> None:
         from tui.forms.workflow import ticking
 
         root, clock = self.root, self.console_app.clock
-
-        def prepare() -> None:
-            try:
-                self.post_message(self.Prepared(ticking(root, clock), ()))
-            except Refused as exc:
-                self.post_message(self.Prepared(None, exc.findings))
-
-        self.run_worker(prepare, group="act", thread=True, exit_on_error=False)
-
-    def on_run_screen_prepared(self, message: RunScreen.Prepared) -> None:
-        app = self.console_app
-        for found in message.findings:
-            app.tell(found)
-        if message.deed is not None:
-            app.push_screen(ConfirmScreen(message.deed), lambda said: tell_done(app, said))
+        self.confirm(lambda: ticking(root, clock))
 
     # The inbox.
 

@@ -23,7 +23,6 @@ from core.triage import rules
 from core.triage.model import Entry, Report, Seen
 from core.triage.view import entries
 from tui.action import TRIAGE
-from tui.forms.confirm import ConfirmScreen, Deed
 from tui.forms.drafts import Drafts
 from tui.forms.fields import AREA_CAP, SafeArea, editable_text
 from tui.forms.naming import AliasForm, NamingForm, PromoteForm, recording
@@ -77,13 +76,6 @@ class TriageScreen(ListScreen):
         def __init__(self, text: str, problem: Finding | None) -> None:
             super().__init__()
             self.text, self.problem = text, problem
-
-    class Prepared(Message):
-        """What recording the signal would do."""
-
-        def __init__(self, deed: Deed | None, problem: Finding | None) -> None:
-            super().__init__()
-            self.deed, self.problem = deed, problem
 
     def __init__(self) -> None:
         super().__init__()
@@ -435,31 +427,14 @@ class TriageScreen(ListScreen):
         if view is None or view.catalog is None:
             return
         root, catalog, me, clock = view.root, view.catalog, self.me(), app.clock
+        self.confirm(lambda: recording(root, signal, layer, catalog, me, clock), self._recorded)
 
-        def prepare() -> None:
-            try:
-                self.post_message(self.Prepared(recording(root, signal, layer, catalog, me, clock), None))
-            except Refused as exc:
-                self.post_message(self.Prepared(None, exc.findings[0]))
-
-        self.run_worker(prepare, group="act", exclusive=True, thread=True, exit_on_error=False)
-
-    def on_triage_screen_prepared(self, message: TriageScreen.Prepared) -> None:
-        if message.problem is not None:
-            self.console_app.tell(message.problem)
-        elif message.deed is not None:
-            self.app.push_screen(ConfirmScreen(message.deed), self._recorded)
-
-    def _recorded(self, said: str | None) -> None:
+    def _recorded(self, _: str) -> None:
         view, report = self.vocabulary, self._report
-        if said is None or view is None:
-            return
-        self.console_app.notify(said)
-        if report is not None and report.minted is not None:
+        if view is not None and report is not None and report.minted is not None:
             self._catalogue = False
             self._go_to = f"{_CODE}{view.root}\n{report.minted}"
             self.rows.focus()
-        self.console_app.reading.look_again()
 
     def do_promote(self) -> None:
         self._settle(PromoteForm)
@@ -478,10 +453,7 @@ class TriageScreen(ListScreen):
         app.push_screen(form(view.root, seen, catalog, self.me(), Drafts(app.user_state), app.clock), self._named)
 
     def _named(self, said: str | None) -> None:
-        if said is not None:
-            self.console_app.notify(said)
-            self.console_app.reading.look_again()
-            self._classify(self.signal)
+        self.done(said, lambda _: self._classify(self.signal))
 
     def shows(self, item: InboxItem) -> bool:
         found = self.subject()

@@ -2,17 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator
 from dataclasses import replace
 from pathlib import Path
 
 from rich.text import Text
 from textual.app import ComposeResult
 from textual.content import Content
-from textual.message import Message
 from textual.widgets import Static
 
-from core.finding import Finding, Refused
 from core.inbox import InboxItem
 from core.sanitize import inert
 from core.workflow.desk import Workflows
@@ -21,13 +19,12 @@ from core.workflow.view import RunRow
 from core.workflow.view_inbox import item_id
 from tui.action import WORKFLOWS
 from tui.action_workflow import Picked
-from tui.forms.confirm import ConfirmScreen, Deed
 from tui.forms.deeds import DeedForm
 from tui.forms.drafts import Drafts
 from tui.legal import Context
 from tui.screens import workflow_rows as rows
 from tui.screens import workflow_sheets as sheets
-from tui.screens.answering import desks, open_answer, tell_done
+from tui.screens.answering import desks, open_answer
 from tui.screens.choose import Choice, ChooseScreen
 from tui.screens.find import FindBar
 from tui.screens.frame import bindings
@@ -55,13 +52,6 @@ class WorkflowsScreen(ListScreen):
         Column("why", min=12, max=90, grow=2, priority=3),
         Column("root", min=8, max=30, priority=4),
     )
-
-    class Prepared(Message):
-        """What an act without a form would do, or why it cannot be done."""
-
-        def __init__(self, deed: Deed | None, findings: Sequence[Finding]) -> None:
-            super().__init__()
-            self.deed, self.findings = deed, tuple(findings)
 
     def __init__(self) -> None:
         super().__init__()
@@ -320,7 +310,7 @@ class WorkflowsScreen(ListScreen):
     def do_answer(self) -> None:
         asked, me = self._entries(), self.me()
         if asked is not None and asked[1] and me is not None:
-            open_answer(self.console_app, asked[0], asked[1], me)
+            open_answer(self, asked[0], asked[1], me)
 
     def do_start_run(self) -> None:
         from tui.forms.workflow import StartForm
@@ -351,7 +341,7 @@ class WorkflowsScreen(ListScreen):
     def _open(self, form: DeedForm) -> None:
         app = self.console_app
         app.clear_notifications()
-        app.push_screen(form, lambda said: tell_done(app, said))
+        app.push_screen(form, self.done)
 
     def do_stop_run(self) -> None:
         from tui.forms.workflow import AbortForm
@@ -365,7 +355,7 @@ class WorkflowsScreen(ListScreen):
 
         picked, clock = self._picked_desk(), self.console_app.clock
         self._in_root(
-            lambda desk: self._prepare(lambda: ticking(desk.root, clock)), picked[1] if picked is not None else None
+            lambda desk: self.confirm(lambda: ticking(desk.root, clock)), picked[1] if picked is not None else None
         )
 
     def do_approve(self) -> None:
@@ -382,25 +372,7 @@ class WorkflowsScreen(ListScreen):
         picked, me, clock = self._picked_desk(), self.me(), self.console_app.clock
         if picked is not None and me is not None:
             root, name = picked[1].root, picked[2]
-            self._prepare(lambda: settling(root, name, False, None, me, clock))
-
-    def _prepare(self, make: Callable[[], Deed]) -> None:
-        """Plan an act in a thread, then show its preview."""
-
-        def prepare() -> None:
-            try:
-                self.post_message(self.Prepared(make(), ()))
-            except Refused as exc:
-                self.post_message(self.Prepared(None, exc.findings))
-
-        self.run_worker(prepare, group="act", exclusive=True, thread=True, exit_on_error=False)
-
-    def on_workflows_screen_prepared(self, message: WorkflowsScreen.Prepared) -> None:
-        app = self.console_app
-        for found in message.findings:
-            app.tell(found)
-        if message.deed is not None:
-            app.push_screen(ConfirmScreen(message.deed), lambda said: tell_done(app, said))
+            self.confirm(lambda: settling(root, name, False, None, me, clock))
 
     # The inbox.
 
