@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import os
 import shutil
 import subprocess
@@ -9,6 +10,7 @@ import sys
 import tempfile
 from collections.abc import Callable, Iterator, Sequence
 from datetime import UTC, datetime, timedelta
+from itertools import count
 from pathlib import Path
 from typing import Any
 
@@ -39,10 +41,18 @@ class FixedClock:
         self.moment += timedelta(seconds=seconds)
 
 
+@pytest.fixture(scope="session")
+def homes(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
+    """The next home, at hand at once: a folder of thousands is slow to look through for the next number."""
+    top = tmp_path_factory.mktemp("homes")
+    return (top / str(number) for number in count())
+
+
 @pytest.fixture(autouse=True)
-def own_home(tmp_path_factory: pytest.TempPathFactory, monkeypatch: pytest.MonkeyPatch) -> Path:
+def own_home(homes: Iterator[Path], monkeypatch: pytest.MonkeyPatch) -> Path:
     """HOME, state and configuration of a person who has never run the product, shared by nothing."""
-    home = tmp_path_factory.mktemp("home")
+    home = next(homes)
+    home.mkdir()
     monkeypatch.setenv("HOME", str(home))
     monkeypatch.setenv("COLLAB_STATE", str(home / "state"))
     monkeypatch.setenv("COLLAB_CONFIG", str(home / "config.toml"))
@@ -57,6 +67,12 @@ def nothing_beside(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
     yield
     for name in ("receipts", "triage"):
         shutil.rmtree(tmp_path_factory.getbasetemp() / name, ignore_errors=True)
+
+
+def pytest_collection_finish() -> None:
+    """Thousands of collected tests are not looked through again by every full collection."""
+    gc.collect()
+    gc.freeze()
 
 
 @pytest.hookimpl(optionalhook=True)
