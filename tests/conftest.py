@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import gc
 import os
+import select
 import shutil
 import subprocess
 import sys
@@ -151,3 +152,15 @@ def collab() -> Collab:
         )
 
     return run
+
+
+def gone(pid: int) -> bool:
+    """Whether a process has ended; the kernel says when."""
+    try:
+        handle = os.pidfd_open(pid)
+    except ProcessLookupError:
+        return True
+    try:
+        return bool(select.select([handle], [], [], 10)[0])
+    finally:
+        os.close(handle)

@@ -73,8 +73,9 @@ def _sample(steps: int) -> list[dict[str, Any]]:
     return chosen
 
 
-def test_a_sample_in_processes_of_their_own(tmp_path: Path, collab: Collab) -> None:
-    """150 steps through the console script itself."""
+@pytest.mark.parametrize("steps", [60, pytest.param(150, marks=pytest.mark.slow)])
+def test_a_sample_in_processes_of_their_own(steps: int, tmp_path: Path, collab: Collab) -> None:
+    """So many steps through the console script itself."""
 
     def run(argv: list[str]) -> Result:
         done = collab(*argv)
@@ -85,7 +86,7 @@ def test_a_sample_in_processes_of_their_own(tmp_path: Path, collab: Collab) -> N
         root.mkdir()
         Walk(walk, root).play(run)
 
-    chosen = _sample(150)
+    chosen = _sample(steps)
     assert {walk["schema"] for walk in chosen} == {1, 2}
     with ThreadPoolExecutor(os.cpu_count() or 1) as pool:
         for played in [pool.submit(play, number, walk) for number, walk in enumerate(chosen)]:

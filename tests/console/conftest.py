@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from textual import _wait
 from textual.pilot import Pilot
 
 from core.acp import store
@@ -19,6 +20,10 @@ from tui.screens.collaboration import CollaborationScreen
 from tui.settings import Loaded, Settings
 
 PATIENCE = 10.0
+
+
+# After each key a pilot waits until the process has been idle for this long, three times over.
+_wait.SLEEP_GRANULARITY = 0.01
 
 
 @pytest.fixture

@@ -139,7 +139,10 @@ async def play(person: Person, language: str, schema: int) -> None:
     await person.through("C", "completed", "tab", "tab", *said, "tab", "tab", "tab", *said)
 
 
-@pytest.mark.parametrize(("language", "schema"), [*((code, 2) for code in LANGUAGES), ("en", 1), ("ja", 1)])
+@pytest.mark.parametrize(
+    ("language", "schema"),
+    [*((code, 2) for code in LANGUAGES), ("en", 1), pytest.param("ja", 1, marks=pytest.mark.slow)],
+)
 async def test_from_a_new_folder_to_completed_by_keys(console: Any, tmp_path: Path, language: str, schema: int) -> None:
     root = tmp_path / "work"
     root.mkdir()

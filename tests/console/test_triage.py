@@ -192,15 +192,15 @@ async def test_the_screen_is_live_on_what_other_processes_meet(
         await until(pilot, lambda: app.waiting_count == 1)
 
 
-async def test_layer_file_and_catalogue(workspace: Path, console: Any, until: Any, drawn: Any) -> None:
-    note = workspace / "note.txt"
+async def test_layer_file_and_catalogue(workspace: Path, own_home: Path, console: Any, until: Any, drawn: Any) -> None:
+    note = own_home / "note.txt"
     note.write_text("cannot write x: No space left on device\n", "utf-8")
     app = console(workspace, me="reader")
     async with app.run_test(size=(120, 40), notifications=True) as pilot:
         screen = await ready(pilot, until)
         await pilot.press("f")
         assert isinstance(app.screen, AskScreen)
-        await pilot.press(*str(note), "enter")
+        await pilot.press(*"~/note.txt", "enter")
         await until(pilot, lambda: "disk_full" in "\n".join(drawn(app)))
         assert "no space left" in "\n".join(drawn(app))
         await pilot.press("escape", "l")
@@ -271,7 +271,7 @@ async def test_a_broken_catalogue_is_said_and_nothing_dies(
 
 
 async def test_receipts_members_graph_and_status(
-    tmp_path: Path, make_folder: Any, console: Any, until: Any, drawn: Any, clock: Any
+    tmp_path: Path, own_home: Path, make_folder: Any, console: Any, until: Any, drawn: Any, clock: Any
 ) -> None:
     (tmp_path / "receipts").mkdir()
     path = make_folder()
@@ -298,7 +298,7 @@ async def test_receipts_members_graph_and_status(
         await until(pilot, lambda: "triage-error" in "\n".join(drawn(app)))
         await pilot.press("t")
         await until(pilot, lambda: "▶" in "\n".join(drawn(app)))
-        status = tmp_path / "s.json"
+        status = own_home / "s.json"
         status.write_text(
             json.dumps(
                 {
@@ -311,7 +311,7 @@ async def test_receipts_members_graph_and_status(
             ),
             "utf-8",
         )
-        await pilot.press("f", *str(status), "enter")
+        await pilot.press("f", *"~/s.json", "enter")
         await until(pilot, lambda: "make b" in "\n".join(drawn(app)) and "Goal: Ship it" in "\n".join(drawn(app)))
 
 

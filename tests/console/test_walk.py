@@ -5,6 +5,8 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
+import pytest
+
 from core.acp.reader import read
 from tui.forms.base import FormScreen
 from tui.forms.preview import PreviewScreen
@@ -19,6 +21,7 @@ esac
 """
 
 
+@pytest.mark.slow
 async def test_two_people_and_an_agent_take_a_folder_to_completed(
     make_folder: Any, act: Any, console: Any, open_folder: Any, until: Any, drawn: Any, collab: Any, tmp_path: Path
 ) -> None:

@@ -138,9 +138,10 @@ def open_files(pid: int) -> list[str]:
 
 
 @pytest.mark.parametrize("kind", ["link", "fifo", "folder", "sidecar link", "sidecar file"])
-def test_what_cannot_be_a_lock_is_refused(root: Root, tmp_path: Path, kind: str) -> None:
-    outside = tmp_path.parent / f"{tmp_path.name}-outside"
-    outside.mkdir()
+def test_what_cannot_be_a_lock_is_refused(
+    root: Root, tmp_path: Path, tmp_path_factory: pytest.TempPathFactory, kind: str
+) -> None:
+    outside = tmp_path_factory.mktemp("outside")
     sidecar = tmp_path / ".collab"
     if kind == "sidecar link":
         sidecar.symlink_to(outside)

@@ -15,7 +15,7 @@ from pathlib import Path
 import pytest
 
 from core.delegation import canon
-from tests.conftest import console_script
+from tests.conftest import console_script, gone
 from tests.unit.core.delegation.builders import DIGEST, Bench, draft
 from tui.cli import main, parser
 
@@ -439,20 +439,7 @@ def test_a_gate_that_is_told_to_end_leaves_nothing(bench: Bench, number: int) ->
     assert not bench.locked()
     assert bench.journal.read_bytes() == before
     for pid in pids:
-        assert ended(pid), f"{pid} is still there"
-
-
-def ended(pid: int) -> bool:
-    import select
-
-    try:
-        handle = os.pidfd_open(pid)
-    except ProcessLookupError:
-        return True
-    try:
-        return bool(select.select([handle], [], [], 10)[0])
-    finally:
-        os.close(handle)
+        assert gone(pid), f"{pid} is still there"
 
 
 def test_the_verbs_start_without_screens(bench: Bench) -> None:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import select
 import threading
 import time
 from pathlib import Path
@@ -11,6 +10,7 @@ from pathlib import Path
 import pytest
 
 from core.delegation.process import NotFound, Ran, run
+from tests.conftest import gone
 
 pytestmark = pytest.mark.skipif(not hasattr(os, "pidfd_open"), reason="asks the kernel when a process is gone")
 ENVIRON = {"PATH": "/usr/local/bin:/usr/bin:/bin"}
@@ -18,18 +18,6 @@ ENVIRON = {"PATH": "/usr/local/bin:/usr/bin:/bin"}
 
 def sh(script: str, cwd: Path, timeout: float = 20, **more: object) -> Ran:
     return run(["/bin/sh", "-c", script], cwd, ENVIRON, timeout, **more)  # type: ignore[arg-type]
-
-
-def gone(pid: int) -> bool:
-    """Whether a process has ended; the kernel says when."""
-    try:
-        handle = os.pidfd_open(pid)
-    except ProcessLookupError:
-        return True
-    try:
-        return bool(select.select([handle], [], [], 10)[0])
-    finally:
-        os.close(handle)
 
 
 def test_exit_code_and_output_in_order(tmp_path: Path) -> None:
