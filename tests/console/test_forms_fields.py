@@ -28,7 +28,7 @@ from tui.forms.base import FormScreen, Problems
 from tui.forms.drafts import Drafts
 from tui.forms.editor import edit_text, editor_command
 from tui.forms.fields import AREA_CAP, AreaField, ChoiceField, LineField
-from tui.forms.guided import ReviewForm, SubmitForm
+from tui.forms.guided import BlockForm, ReviewForm, SubmitForm
 from tui.forms.preview import PreviewScreen
 
 
@@ -148,6 +148,21 @@ async def test_a_draft_comes_back_and_can_be_thrown_away(talk: Path, state: Path
     async with running(size=(80, 24), state=state) as (app, pilot):
         form = await open_form(app, pilot, ReviewForm(talk, "other", clock=clock))
         assert form.text_of("position") == "", "a draft belongs to one participant"
+
+
+@pytest.mark.parametrize("made", [AppendForm, ReviewForm, BlockForm])
+async def test_a_form_that_was_only_looked_at_leaves_no_draft(
+    made: type[FormScreen], talk: Path, state: Path, clock: Any
+) -> None:
+    async with running(size=(80, 24), state=state) as (app, pilot):
+        form = await open_form(app, pilot, made(talk, "reader", clock=clock))
+        assert form.all_fields
+        await pilot.press("tab", "tab")
+        assert "draft" not in app.shown()
+        await pilot.press("escape")
+        await settle(pilot, lambda: app.results == [None])
+        await app.workers.wait_for_complete()
+    assert drafts_in(state) == []
 
 
 def test_drafts_of_unwritable_and_damaged_places_stop_nothing(tmp_path: Path, clock: Any) -> None:

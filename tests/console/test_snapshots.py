@@ -222,6 +222,9 @@ async def settled(pilot: Pilot[int]) -> None:
         if all(one.is_finished or one.group in lasting for one in pilot.app.workers):
             break
         await pilot.pause(0.01)
+    if isinstance(pilot.app.screen, PreviewScreen | ConfirmScreen):
+        # A new preview ignores keys for a moment and shows its buttons grey meanwhile.
+        await until(pilot, lambda: pilot.app.screen.query_one(Bar)._buttons[0].enabled)
     for field in pilot.app.screen.query(Input):
         field.cursor_blink = False
     for area in pilot.app.screen.query(TextArea):
@@ -273,8 +276,6 @@ def preview(name: str, key: str, *keys: str) -> Drive:
     async def drive(pilot: Pilot[int], app: ConsoleApp) -> None:
         await form(name, key, *keys, "f2")(pilot, app)
         await until(pilot, lambda: isinstance(app.screen, PreviewScreen) and app.screen.plan is not None)
-        # A new preview ignores keys for a moment and shows its buttons grey meanwhile.
-        await until(pilot, lambda: app.screen.query_one(Bar)._buttons[0].enabled)
 
     return drive
 
@@ -387,8 +388,6 @@ def runs(*keys: str) -> Drive:
             if isinstance(app.screen, AnswerForm):
                 app.screen._key = "console-0123456789abcdef"
         await settled(pilot)
-        if isinstance(app.screen, ConfirmScreen):
-            await until(pilot, lambda: app.screen.query_one(Bar)._buttons[0].enabled)
 
     return drive
 
@@ -407,8 +406,6 @@ def plans(*keys: str) -> Drive:
                 for name, text in (("id", "warm-3"), ("worktree", "../warm-3")):
                     app.screen.query_one(f"#field-{name}", LineField).text = text
         await settled(pilot)
-        if isinstance(app.screen, ConfirmScreen):
-            await until(pilot, lambda: app.screen.query_one(Bar)._buttons[0].enabled)
 
     return drive
 

@@ -119,6 +119,7 @@ class FormScreen(ModalScreen[Result]):
         self._drafts = drafts
         self._count = 0
         self._dirty = False
+        self._filled: dict[str, object] = {}
         self._pending = False
         self._busy = ""
         self._restored = False
@@ -238,6 +239,7 @@ class FormScreen(ModalScreen[Result]):
         await body.remove_children()
         await body.mount_all(self.fields(self.snapshot))
         self._dirty = False
+        self._filled = self._values()
         self._restored = saved is not None
         if saved is not None:
             for field in self.all_fields:
@@ -302,9 +304,13 @@ class FormScreen(ModalScreen[Result]):
         if not self._dirty or self._drafts is None or not self.is_attached:
             return
         self._dirty = False
+        values = self._values()
+        # What the folder says by itself, taken over by a field a moment late, is nobody's draft.
+        if not self._count and not self._restored and values == self._filled:
+            return
         self._count += 1
         drafts, number, now = self._drafts, self._count, self.clock.now()
-        path, form, values = self.path, self.form_id, self._values()
+        path, form = self.path, self.form_id
         shot = self.snapshot
         base = {name: shot.document(name).sha256 for name in self.about()} if shot is not None else {}
 
