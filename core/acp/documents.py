@@ -147,9 +147,16 @@ def review_headings(text: str) -> tuple[Heading, ...]:
     """Every review heading, in order; the template's `seq <event seq>` is none."""
     found = []
     for number, line in enumerate(text.splitlines(), start=1):
-        if line.startswith("##") and (parts := _review_heading(line)) is not None:
-            found.append(Heading(parts[1], parts[0], number))
+        if line.startswith("##"):
+            if plain := _PLAIN_HEADING.fullmatch(line):
+                found.append(Heading(int(plain[2]), plain[1], number))
+            elif (parts := _review_heading(line)) is not None:
+                found.append(Heading(parts[1], parts[0], number))
     return tuple(found)
+
+
+# What writers write; any other form is read with more care, and this one would be read alike.
+_PLAIN_HEADING = re.compile(r"## [!-~]+ - ([!-~]+) - seq ([0-9]{1,18})")
 
 
 def _review_heading(line: str) -> tuple[str, int] | None:

@@ -91,15 +91,11 @@ CONCLUSION_V2: Final = (
 
 
 _EXACT = 1 << 53
+"""Integers beyond it cannot be counted on, nor printed: JSON's may have thousands of digits."""
 
 
 def _text(value: object) -> str | None:
     return value if isinstance(value, str) else None
-
-
-def _number(value: object) -> int | None:
-    """An integer that can be counted on and printed: JSON's may have thousands of digits."""
-    return value if type(value) is int and -_EXACT < value < _EXACT else None
 
 
 class Event(NamedTuple):
@@ -123,15 +119,16 @@ class Event(NamedTuple):
         get = raw.get
         actor, name, at, summary = get("from"), get("event"), get("at"), get("summary")
         doc, role, digest = get("doc"), get("role"), get("sha256")
+        seq, reply = get("seq"), get("reply_to")
         # A hot path: ten thousand events are read at a blow, so the checks stand inline.
         return cls(
-            _number(get("seq")),
+            seq if type(seq) is int and -_EXACT < seq < _EXACT else None,
             actor if type(actor) is str else None,
             name if type(name) is str else None,
             at if type(at) is str else None,
             summary if type(summary) is str else None,
             doc if type(doc) is str else None,
-            _number(get("reply_to")),
+            reply if type(reply) is int and -_EXACT < reply < _EXACT else None,
             role if type(role) is str else None,
             digest if type(digest) is str else None,
             raw,
