@@ -19,11 +19,16 @@ from typing import Any
 
 from textual.pilot import Pilot
 
+sys.path.insert(0, str(Path(__file__).parents[2]))
+
 from core import clock
 from core.state import UserState
+from tests.console import workflow_root
+from tests.unit.core.workflow.stage import Stepped
 from tui.app import ConsoleApp
-from tui.cli import demo
+from tui.cli import demo, demo_plan
 from tui.forms.base import FormScreen
+from tui.forms.escalation import AnswerForm
 from tui.forms.preview import PreviewScreen
 from tui.screens.changes import DiffScreen
 from tui.screens.collaboration import CollaborationScreen
@@ -126,6 +131,32 @@ async def stepping(pilot: Pilot[int], app: ConsoleApp) -> None:
     await until(pilot, lambda: screen.past is not None)
 
 
+async def delegations(pilot: Pilot[int], app: ConsoleApp) -> None:
+    await until(pilot, lambda: app.complete)
+    await pilot.press("3")
+    await until(pilot, lambda: app.base is not None and "T-warm" in shown(app))
+    await pilot.press("down", "down", "down", "down")
+    await settled(pilot)
+
+
+async def workflows(pilot: Pilot[int], app: ConsoleApp) -> None:
+    await until(pilot, lambda: app.complete)
+    await pilot.press("4")
+    await until(pilot, lambda: "Waits for an answer" in shown(app))
+
+
+async def answer(pilot: Pilot[int], app: ConsoleApp) -> None:
+    await workflows(pilot, app)
+    await pilot.press("a")
+    await until(pilot, lambda: isinstance(app.screen, AnswerForm))
+    await settled(pilot)
+
+
+def shown(app: ConsoleApp) -> str:
+    """What is on the screen, as text."""
+    return "\n".join(strip.text for strip in app.screen._compositor.render_strips())
+
+
 Draw = Callable[[Pilot[int], ConsoleApp], Awaitable[None]]
 PICTURES: tuple[tuple[str, Draw, tuple[int, int], str], ...] = (
     ("inbox", inbox, WIDE, "dark"),
@@ -135,6 +166,9 @@ PICTURES: tuple[tuple[str, Draw, tuple[int, int], str], ...] = (
     ("diff", diff, WIDE, "dark"),
     ("story", story, WIDE, "dark"),
     ("stepping", stepping, WIDE, "dark"),
+    ("delegations", delegations, WIDE, "dark"),
+    ("workflows", workflows, WIDE, "dark"),
+    ("answer", answer, WIDE, "dark"),
     ("collaboration-light", collaboration, NARROW, "light"),
     ("inbox-light", inbox, NARROW, "light"),
 )
@@ -181,6 +215,8 @@ def main(argv: list[str]) -> int:
         PLACE.mkdir()
         demo.build(PLACE)
         moment = steps.now()
+        demo_plan.build(PLACE / "cache-rollout", _Still(moment))
+        workflow_root.sample(PLACE / "pages", Stepped(moment - timedelta(hours=1)))
         for name, draw, size, theme in PICTURES:
             svg = asyncio.run(picture(draw, size, theme, moment))
             (target / f"{name}.svg").write_text(svg, encoding="utf-8")
