@@ -10,6 +10,7 @@ from __future__ import annotations
 import errno
 import hashlib
 import os
+import re
 import stat
 import sys
 from collections.abc import Callable, Iterable, Iterator
@@ -22,7 +23,8 @@ from core.finding import Finding, Refused, error
 
 LINE_CAP = 1024 * 1024
 DOCUMENT_CAP = 16 * 1024 * 1024
-TEMPORARY = "tmp-"
+_PREFIX = "tmp-"
+_TEMPORARY = re.compile(_PREFIX + r"([0-9]{1,10})-[0-9a-f]{8}")
 _PIECE = 1024 * 1024
 
 Fault = Callable[[str, str], None]
@@ -65,6 +67,16 @@ class Content:
     @property
     def missing(self) -> bool:
         return self.problem is not None and self.problem.code == "file_missing"
+
+
+def _alive(pid: int) -> bool:
+    try:
+        os.kill(pid, 0)
+    except (ProcessLookupError, OverflowError):
+        return False
+    except PermissionError:
+        return True
+    return True
 
 
 def sign(info: os.stat_result) -> Signature:
@@ -262,7 +274,7 @@ class Root:
         made it meanwhile. Raises Refused with the cause of any failure, leaving nothing.
         """
         digest = sha256(name.encode("utf-8", "surrogatepass"))[:8]
-        temporary = f"{self.scratch}/{TEMPORARY}{os.getpid()}-{digest}"
+        temporary = f"{self.scratch}/{_PREFIX}{os.getpid()}-{digest}"
         try:
             with self._parent(temporary, True) as (tmp_dir, tmp_leaf), self._parent(name, True) as (dir_fd, leaf):
                 mode = 0o666
@@ -302,6 +314,21 @@ class Root:
             raise Refused(error("file_exists", f"{name} is there already", where=name)) from None
         except OSError as exc:
             raise Refused(self.explain(exc, name)) from exc
+
+    def sweep(self, locked: bool = False) -> None:
+        """Remove temporary files that killed writers left in the scratch folder.
+
+        `locked`: all who write with this scratch folder do so under a lock that is held, so each of them is a
+        leftover; otherwise only those whose process is gone.
+        """
+        for name in self.names("" if self.scratch == "." else self.scratch):
+            made = _TEMPORARY.fullmatch(name)
+            if made is not None and (locked or not _alive(int(made[1]))):
+                try:
+                    self.remove(f"{self.scratch}/{name}")
+                except Refused:
+                    # Not one of ours: a folder, say. It is in nobody's way.
+                    pass
 
     def create(self, name: str, data: bytes | Iterable[bytes]) -> bool:
         """Write a file that must not exist yet (whole or not at all); False when it was there already."""

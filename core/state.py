@@ -52,6 +52,7 @@ class UserState:
         try:
             self.folder.mkdir(parents=True, exist_ok=True, mode=0o700)
             with Root(self.folder, ".") as root, folder_lock(root, ".lock", patience=2.0):
+                root.sweep(locked=True)
                 made = change(self.load(name))
                 # ASCII, because a path that is no UTF-8 holds surrogates.
                 root.replace(name, (json.dumps(made, sort_keys=True, indent=1) + "\n").encode())

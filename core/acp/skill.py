@@ -66,6 +66,7 @@ def install(path: Path) -> list[str]:
                 found.append(error("skill_file_foreign", cause, None, str(path / name)))
         if found:
             raise Refused(*found)
+        root.sweep()
         for name, data in made.items():
             root.replace(name, data)
     for name in SCRIPTS:

@@ -22,7 +22,7 @@ from core.acp.reader import DAMAGED, HISTORY, PENDING, FolderReader, Snapshot, l
 from core.acp.rules import decide, evolve, latest_at, next_seq, record
 from core.acp.validation import projection_findings
 from core.clock import SYSTEM, Clock, stamp
-from core.files import DOCUMENT_CAP, LINE_CAP, TEMPORARY, Root, sha256
+from core.files import DOCUMENT_CAP, LINE_CAP, Root, sha256
 from core.finding import Finding, Refused, error, errors, warning
 from core.lock import PATIENCE, folder_lock
 
@@ -394,13 +394,7 @@ def mend(path: Path, clock: Clock = SYSTEM, patience: float = PATIENCE) -> list[
 
 def _mend(root: Root, reader: FolderReader, clock: Clock) -> tuple[list[Finding], Snapshot]:
     done: list[Finding] = []
-    for name in root.names(".collab"):
-        if name.startswith(TEMPORARY):
-            try:
-                root.remove(f".collab/{name}")
-            except Refused:
-                # Not one of ours: a folder, say. It is in nobody's way.
-                pass
+    root.sweep(locked=True)
     snapshot = reader.refresh()
     if snapshot.pending.strip():
         done.append(_mend_tail(root, snapshot))

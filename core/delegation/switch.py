@@ -40,6 +40,7 @@ def switch(
     except ValidationError as exc:
         raise Refused(error("addon_entry_invalid", fault(exc, f"addons.{key}"), None, CONFIG)) from None
     with Root(repo, FOLDER) as root, guard(root):
+        root.sweep()
         document = _document(root)
         entries = document.setdefault("addons", {})
         if not isinstance(entries, dict):

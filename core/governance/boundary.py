@@ -15,7 +15,7 @@ from functools import cached_property
 from pathlib import Path
 from typing import Any
 
-from core.files import TEMPORARY, Root, sha256
+from core.files import Root, sha256
 from core.finding import Finding, Refused, error, warning
 from core.governance.hashing import ENVELOPE_SCHEMA, goal_hash, hash_string
 from core.lock import folder_lock
@@ -143,6 +143,11 @@ def delegation(
     return receipt(name, "collab.delegation", payload, emitted_at, goal, parents, triage_code)
 
 
+def workflow_id(run_id: str, number: int) -> str:
+    """The id of the receipt of that event of a run."""
+    return f"run-{run_id}-{number}"
+
+
 def workflow(
     run_id: str,
     number: int,
@@ -163,8 +168,7 @@ def workflow(
         "decision": decision,
         "outcome": outcome,
     }
-    name = f"run-{run_id}-{number}"
-    return receipt(name, "collab.workflow", payload, emitted_at, goal, parents, triage_code)
+    return receipt(workflow_id(run_id, number), "collab.workflow", payload, emitted_at, goal, parents, triage_code)
 
 
 def triage(code: str, layer: str | None, signal: str, *, emitted_at: str) -> Receipt:
@@ -216,9 +220,7 @@ def missing(root: Path, wanted: Iterable[Receipt]) -> list[Receipt]:
 def write(root: Path, wanted: Iterable[Receipt]) -> list[Receipt]:
     """Write those that are not there yet, each whole or not at all; returns what was made. Raises Refused."""
     with Root(root, SCRATCH) as folder, folder_lock(folder, LOCK):
-        for name in folder.names(SCRATCH):
-            if name.startswith(TEMPORARY):
-                folder.remove(f"{SCRATCH}/{name}")
+        folder.sweep(locked=True)
         return [item for item in wanted if folder.create(item.where, item.data)]
 
 

@@ -31,6 +31,10 @@ class Receipts:
         self._goals: dict[str, str] = {}
         self._made: dict[str, dict[int, Receipt]] = {}
 
+    def made(self, trail: Trail) -> bool:
+        """Whether receipts of this run were asked for before."""
+        return trail.run_id in self._made
+
     def new(self, trail: Trail) -> list[Receipt]:
         """The receipts of a run's boundaries after those that were asked for before."""
         made = self._made.setdefault(trail.run_id, {})
@@ -76,7 +80,7 @@ class Leaver:
         """
         self._trouble = []
         try:
-            for trail in trails:
+            for trail in self._lacking(trails):
                 boundary.write(self.path, boundary.missing(self.path, self._receipts.new(trail)))
         except Refused as exc:
             self._trouble += [failures.unwritten(item) for item in exc.findings]
@@ -84,6 +88,22 @@ class Leaver:
             cause = f"the receipt was not written: {type(exc).__name__}: {exc}"
             self._trouble.append(warning("receipt_not_written", cause, repair_command(self.path), str(self.path)))
         return self._trouble
+
+    def _lacking(self, trails: Iterable[Trail]) -> list[Trail]:
+        """Without those that are met for the first time and whose receipts are all there: nothing has to be made."""
+        met: list[Trail] = []
+        fresh: list[Trail] = []
+        for trail in trails:
+            (met if self._receipts.made(trail) else fresh).append(trail)
+        if fresh:
+            with Root(self.path, SCRATCH) as root:
+                there = set(root.names(boundary.RECEIPTS))
+            names = {
+                trail.run_id: {f"{boundary.workflow_id(trail.run_id, one.seq)}.json" for one in trail.found}
+                for trail in fresh
+            }
+            met += [trail for trail in fresh if not names[trail.run_id] <= there]
+        return met
 
     def _observed(self, text: str, by: str | None, moment: datetime) -> str:
         return failures.observed(self.path, text, LAYER, by, moment, self._trouble)

@@ -20,7 +20,7 @@ from pydantic import ValidationError
 
 from core import journal
 from core.clock import SYSTEM, Clock, parse, stamp
-from core.files import TEMPORARY, Root, sha256
+from core.files import Root, sha256
 from core.finding import Finding, Refused, error, errors, warning
 from core.governance import boundary
 from core.governance.boundary import Receipt
@@ -220,9 +220,7 @@ def resolutions(root: Path, codes: list[str]) -> dict[str, Resolution]:
 def _locked(root: Path) -> Iterator[Root]:
     """The workspace's folder with the triage lock held and a killed writer's work settled."""
     with Root(root, SCRATCH) as folder, folder_lock(folder, LOCK):
-        for name in folder.names(SCRATCH):
-            if name.startswith(TEMPORARY):
-                folder.remove(f"{SCRATCH}/{name}")
+        folder.sweep(locked=True)
         _settle(folder)
         yield folder
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Protocol
@@ -125,6 +125,7 @@ class Engine:
         self._index = ClosedRuns(self.root)
         self.store = Store(self.root, closed=ClosedRuns(self.root))
         self._records: dict[str, _Written] = {}
+        self._looked = False
 
     def __enter__(self) -> Engine:
         return self
@@ -190,11 +191,16 @@ class Engine:
             self._dispatch()
             self.probe("after_dispatch")
             self._project(flush)
-        return self._crossed(made)
+        names = [] if self._looked else list(self.store.trails)
+        self._looked = True
+        return self._crossed(made, names)
 
-    def _crossed(self, made: Decided) -> Decided:
-        """Receipts of the boundaries among these events; outside the lock, as nothing depends on them."""
-        names = dict.fromkeys(event.stream for event in made.events if event.name in CROSSINGS)
+    def _crossed(self, made: Decided, also: Iterable[str] = ()) -> Decided:
+        """Receipts of the boundaries among these events; outside the lock, as nothing depends on them.
+
+        `also`: runs that may lack some, because whoever wrote their events was killed before their receipts.
+        """
+        names = dict.fromkeys([*also, *(event.stream for event in made.events if event.name in CROSSINGS)])
         trails = [self.store.trails[name] for name in names if name in self.store.trails]
         self.left = tuple(self._leave(trails)) if trails else ()
         return made

@@ -56,7 +56,8 @@ class Store:
             yield
 
     def recover(self) -> None:
-        """Finish a commit that a killed writer began, and cut what is half a line."""
+        """Finish a commit that a killed writer began, cut what is half a line, and remove its temporary files."""
+        self.root.sweep()
         if self.root.exists(PENDING):
             for name, size, lines in _plan(self.root.read(PENDING).data):
                 self._finish(name, size, lines)

@@ -112,6 +112,7 @@ def write_new(name: str, data: bytes) -> str:
 
     path = Path(name)
     with Root(path.parent, ".") as root:
+        root.sweep()
         if not path.name or not root.create(path.name, data):
             raise Refused(error("file_exists", f"{name} is there already; it is never overwritten", None, "--out"))
     return name
