@@ -66,6 +66,10 @@ def _turn(item: Item, me: str) -> tuple[str, str]:
     """(what to do, event) for a participant whose turn it is."""
     text, event = _ACTIONS.get(item.phase or "", ("look at it", ""))
     state = item.state
+    if state is not None and item.schema >= 2 and item.phase == "drafting" and not state.drafted:
+        return "draft the deliverable", "deliverable_drafted"
+    if state is not None and item.schema >= 2 and item.phase == "readiness_check" and not state.frozen:
+        return "freeze the deliverable", "deliverable_frozen"
     if state is not None and item.phase == "decision_review" and state.classified_seq <= state.input_seq:
         return "classify the questions", "question_classified"
     if state is not None and item.phase == "readiness_check" and state.readiness_passed:

@@ -113,7 +113,10 @@ def _walk(folder: Path, depth: int) -> Iterator[Place]:
 
 @dataclass(frozen=True, slots=True)
 class Item:
-    """A collaboration in one line. `since` is when its state last changed; `problem` is what is wrong with it."""
+    """A collaboration in one line. `since` is when its state last changed; `problem` is what is wrong with it.
+
+    `schema` is the protocol's: from 2 on there is a deliverable, to be drafted first and frozen at the end.
+    """
 
     kind: str
     path: Path
@@ -128,6 +131,7 @@ class Item:
     last: Event | None
     state: State | None
     problem: Finding | None = None
+    schema: int = 1
 
 
 class Summaries:
@@ -232,6 +236,7 @@ def _item(
         last,
         state,
         problem,
+        setup.schema,
     )
 
 
@@ -278,6 +283,7 @@ def _from_tail(place: Place, root: Root, setup: Setup, size: int) -> Item | None
         last,
         state,
         damaged,
+        setup.schema,
     )
 
 
@@ -289,4 +295,6 @@ def _recent(events: list[Event]) -> State:
         input_seq=max(latest.get("proposal_revised", 0), latest.get("decision_proposed", 0)),
         classified_seq=latest.get("question_classified", 0),
         readiness_passed="readiness_passed" in latest,
+        drafted="deliverable_drafted" in latest,
+        frozen="deliverable_frozen" in latest,
     )

@@ -150,6 +150,9 @@ def _appendable(snapshot: Snapshot) -> None:
     """A log that cannot be trusted to be whole takes no more events."""
     blocking = [item for item in snapshot.problems if item.code in ("log_damaged", "log_rewritten")]
     unreadable = [item for item in snapshot.problems if item.where == LOG and item.severity == "error"]
+    if LOG not in snapshot.present:
+        # A log that went away is not begun anew: what it said is known to somebody.
+        unreadable.append(error("file_missing", f"missing {LOG}", "collab validate --folder {folder}", LOG))
     illegal = [item for item in snapshot.folded.problems if item.code != "event_after_terminal"]
     found = dict.fromkeys([*blocking, *unreadable, *illegal[:3]])
     if found:
@@ -403,8 +406,10 @@ def _mend(root: Root, reader: FolderReader, clock: Clock) -> tuple[list[Finding]
         done.append(_mend_intent(root, snapshot, clock))
         snapshot = reader.refresh()
     marked = deliverables.marked(snapshot.setup, snapshot.events) if snapshot.setup is not None else {}
-    if snapshot.setup is not None and (
-        projection_findings(snapshot.setup, snapshot.state) or marked is not snapshot.setup.raw
+    if (
+        snapshot.setup is not None
+        and snapshot.state.phase is not None
+        and (projection_findings(snapshot.setup, snapshot.state) or marked is not snapshot.setup.raw)
     ):
         _project(root, replace(snapshot.setup, raw=marked), snapshot.state, clock)
         phase = snapshot.state.phase

@@ -18,7 +18,7 @@ from core.acp.model import (
     Setup,
     State,
 )
-from core.acp.rules import Facts, Fold, completion_findings, readiness_findings
+from core.acp.rules import SHOW, Facts, Fold, completion_findings, readiness_findings
 from core.finding import Finding, error, warning
 
 REPAIR = "collab repair --folder {folder}"
@@ -65,9 +65,9 @@ def setup_findings(setup: Setup) -> list[Finding]:
 
 
 def projection_findings(setup: Setup, state: State) -> list[Finding]:
-    """Where protocol.json disagrees with the log; the log is right."""
+    """Where protocol.json disagrees with the log; the log is right. Before `initialized` nobody is waited for."""
     if state.phase is None:
-        return []
+        return _before_the_start(setup)
     found: list[Finding] = []
     for key, expected in (
         ("currentPhase", state.phase),
@@ -78,6 +78,14 @@ def projection_findings(setup: Setup, state: State) -> list[Finding]:
             cause = f"protocol.json {key} is {setup.raw[key]!r}, expected {expected!r}"
             found.append(error("projection_stale", cause, REPAIR, PROTOCOL))
     return found
+
+
+def _before_the_start(setup: Setup) -> list[Finding]:
+    """As the reference has it: without `initialized` only `waitingFor` follows from the log. No mend helps here."""
+    if "waitingFor" not in setup.raw or setup.raw["waitingFor"] == []:
+        return []
+    cause = f"protocol.json waitingFor is {setup.raw['waitingFor']!r}, expected []; {LOG} has no initialized event"
+    return [error("projection_stale", cause, SHOW, PROTOCOL)]
 
 
 def gate_findings(setup: Setup, ledger: Ledger, facts: Facts) -> list[Finding]:

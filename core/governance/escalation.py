@@ -8,7 +8,7 @@ from __future__ import annotations
 import pkgutil
 import re
 import shlex
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -16,7 +16,7 @@ from typing import Any
 from core.finding import Finding, Refused, error
 from core.governance import rules, store
 from core.governance.model import COMMANDS, STATUS_SCHEMA, AgentStatus, Each, EscalationCommands
-from core.strict import at, fields, parse
+from core.strict import at, fields, loads, parse
 from core.triage.model import Catalog
 
 SHIPPED = "catalog/escalation_commands.json"
@@ -56,7 +56,8 @@ def compile_status(
     """Validate a status, then say which command follows it. Never raises for what the status is."""
     parsed = parse(name, data)
     codes = {item.code for item in parsed.findings}
-    if codes & {"json_malformed", "file_too_large"} or (parsed.value is None and "json_too_deep" in codes):
+    unread = parsed.value is None and "json_too_deep" in codes
+    if unread or codes & {"json_malformed", "file_too_large"} or _names_no_number(data, codes):
         return Compiled(None, "unparseable_status_json", parsed.findings)
     value = parsed.value
     if not isinstance(value, dict) or value.get("schema") != STATUS_SCHEMA:
@@ -65,14 +66,24 @@ def compile_status(
             None, "wrong_schema", parsed.findings or (error("field_invalid", cause, None, at(name, ("schema",))),)
         )
     if parsed.object is None:
-        reason = "unparseable_status_json" if codes == {"json_not_finite"} else "invalid_agent_status_json"
-        return Compiled(None, reason, parsed.findings)
+        return Compiled(None, "invalid_agent_status_json", parsed.findings)
     made, found = rules.status_fields(parsed.object, name, catalog)
     if made is not None:
         found = store.judged(made, name, root, catalog)
     if made is None or any(item.severity == "error" for item in found):
         return Compiled(None, "invalid_agent_status_json", tuple(found))
     return follow(made, found, commands)
+
+
+def _names_no_number(data: bytes, codes: Collection[str]) -> bool:
+    """Whether a document holds the words NaN or Infinity, which are no JSON; 1e999 is JSON, and no legal status."""
+    if "json_not_finite" not in codes:
+        return False
+    try:
+        loads(data.decode("utf-8"), constants=False)
+    except ValueError:
+        return True
+    return False
 
 
 def follow(made: AgentStatus, found: Sequence[Finding], commands: tuple[str, bytes] | None = None) -> Compiled:

@@ -142,11 +142,10 @@ def status_findings(made: AgentStatus, name: str) -> list[Finding]:
         wrong("continuing_requires_not_done", "a continuing turn says what is not done, and its command", "not_done")
     if made.not_done and state != "continuing":
         wrong("not_done_requires_continuing", f"a turn that is {state} leaves nothing undone", "not_done")
+    if state in NEEDS and getattr(made, state) is None:
+        wrong("state_payload_missing", f"the state {state} needs its payload", state)
     for need in NEEDS:
-        given = getattr(made, need) is not None
-        if need == state and not given:
-            wrong("state_payload_missing", f"the state {state} needs its payload {need}", need)
-        elif need != state and given:
+        if need != state and getattr(made, need) is not None:
             wrong("state_payload_forbidden", f"{need} belongs to another state than {state}", need)
     if not made.changed:
         wrong("changed_required", "a status says what changed", "changed")

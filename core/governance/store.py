@@ -10,7 +10,7 @@ import json
 import os
 import stat
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
@@ -37,17 +37,9 @@ class Receipt:
     id: Any
     digest: str
     envelope: Envelope | None
-    raw: Mapping[str, Any] = field(repr=False)
+    parents: tuple[str, ...]
+    """The ids that it refers to, valid or not."""
     findings: tuple[Finding, ...] = ()
-
-    @property
-    def parents(self) -> list[str]:
-        """The ids that it refers to, valid or not."""
-        if self.envelope is not None:
-            return [ref.receipt_id for ref in self.envelope.parent_refs]
-        refs = self.raw.get("parent_refs")
-        items = [item.get("receipt_id") for item in refs if isinstance(item, dict)] if isinstance(refs, list) else []
-        return [item for item in items if isinstance(item, str)]
 
 
 def lenient(data: bytes) -> dict[str, Any] | None:
@@ -85,7 +77,10 @@ def receipts(folder: Path, catalog: Catalog) -> list[Receipt]:
 
 def _receipt(path: str, data: bytes, raw: Mapping[str, Any], catalog: Catalog) -> Receipt:
     made, _, findings = rules.envelope(path, data, catalog)
-    return Receipt(path, raw.get("receipt_id"), hash_string(data), made, raw, tuple(findings))
+    refs = raw.get("parent_refs")
+    items = [item.get("receipt_id") for item in refs if isinstance(item, dict)] if isinstance(refs, list) else []
+    parents = tuple(item for item in items if isinstance(item, str))
+    return Receipt(path, raw.get("receipt_id"), hash_string(data), made, parents, tuple(findings))
 
 
 @dataclass(frozen=True)
@@ -253,11 +248,11 @@ def resolve(made: Envelope, name: str, own: str, found: Sequence[Receipt] | Know
         _parent(made, ref, at(name, ("parent_refs", number)), by_id, findings)
         for number, ref in enumerate(made.parent_refs)
     ]
-    findings += _duplicates(made, name, by_id)
     cycle = _cycle(made, by_id)
     if cycle is not None:
         cause = f"the references go in a circle: {' -> '.join(cycle)}"
         findings.append(error("parent_ref_cycle", cause, None, at(name, ("parent_refs",))))
+    findings += _duplicates(made, name, by_id)
     return Resolved(made.receipt_id, tuple(parents), tuple(findings))
 
 

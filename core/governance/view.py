@@ -52,7 +52,8 @@ def _list(items: list[str]) -> str:
 
 
 def _cell(text: str) -> str:
-    return " ".join(text.splitlines()).replace("|", "\\|")
+    # What ends the last line is a line break too.
+    return " ".join(f"{text}\v".splitlines()).replace("|", "\\|")
 
 
 def edges_of(graph: Graph, node: str) -> list[Edge]:

@@ -34,6 +34,16 @@ _SURROGATE = re.compile("[\ud800-\udfff]")
 _TELLING = ("error", "fail", "reject", "not accepted", "timeout", "404", "denied")
 _FIELDS = ("active_failure_code", "failure_code", "code")
 _CAUSE_CAP = 300
+_RULES = (
+    "catalog_code_duplicate",
+    "catalog_code_forbidden",
+    "catalog_code_minted_shape",
+    "catalog_token_empty",
+    "catalog_alias_not_minted",
+    "catalog_alias_target_unknown",
+    "catalog_alias_target_forbidden",
+    "catalog_token_unreachable",
+)
 
 
 def clean(text: str) -> str:
@@ -188,7 +198,7 @@ def make_catalog(name: str, raw: Mapping[str, Any]) -> Catalog:
 
 
 def catalog_findings(made: CatalogFile, name: str) -> list[Finding]:
-    """Rules across the fields of a catalogue, and tokens that can never match (warnings)."""
+    """Rules across the fields of a catalogue in the order of the specification, then tokens that never match."""
     found: list[Finding] = []
     known: set[str] = set()
     for number, entry in enumerate(made.codes):
@@ -202,7 +212,7 @@ def catalog_findings(made: CatalogFile, name: str) -> list[Finding]:
         found += [
             error(code, cause, None, at(name, ("aliases", key))) for code, cause in alias_faults(key, target, known)
         ]
-    return found
+    return sorted(found, key=lambda item: _RULES.index(item.code))
 
 
 def code_faults(code: str, known: Iterable[str]) -> list[tuple[str, str]]:

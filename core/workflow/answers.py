@@ -152,17 +152,12 @@ def _decision(turn: Turn, entry: Entry, answer: Answer) -> Decision | Finding:
     )
 
 
-def agents_own(entry: Entry, option: str) -> bool:
-    """Whether an option is the agent's, not one of ours."""
-    return entry.kind == "agent" and not entry.options_defaulted and option != "abort"
-
-
 def _verb(entry: Entry, answer: Answer, option: Option | None, args: Any) -> str:
     if option is None:
         return "respond"
     if answer.accept:
         return "accept"
-    if agents_own(entry, option.id):
+    if entry.agents_own(option.id):
         return "edit" if args else "choose"
     return option.id
 
@@ -192,7 +187,7 @@ def apply_entry(turn: Turn, entry: Entry) -> None:
     turn.emit(entry.run_id, "entry_applied", **fields)
     if by == "human":
         learn.count_answer(turn, entry)
-    if option == "abort" and not agents_own(entry, option):
+    if option == "abort":
         entries.abort_run(turn, entry.run_id, decision.decided_by, entry.id, decision.note)
         return
     index = entry.item_index
@@ -242,7 +237,7 @@ def _then(run: Run, entry: Entry, decision: Decision) -> Mapping[str, Any] | Non
     anew: dict[str, Any] = {"attempt": item.attempt + 1, "resumes": 0, "credentials": item.attempt == 0}
     if decision.verb == "respond":
         return {"why": "answer", **anew, "context": {"instruction": decision.text}}
-    if option is not None and agents_own(entry, option):
+    if option is not None and entry.agents_own(option):
         made = {"option_id": option, "args": decision.args, "note": decision.note}
         return {"why": "answer", **anew, "context": {"decision": made}}
     if option == "retry":

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from typing import Any
 
 from core.files import sha256
@@ -69,6 +69,7 @@ def open_entry(
         offered = (texts.option("seen"),)
     if rule is not None:
         offered = recommend(offered, rule.option_id if recommended else None)
+    own = kind == "agent" and not defaulted
     target = target or PILOTE
     work = None if index is None else spec.work(index)
     held = None
@@ -103,7 +104,9 @@ def open_entry(
         options_defaulted=defaulted,
         opened_at=turn.at,
         deadline_at=None if deadline is None else times.text(deadline),
-        remind_at=times.text(deadline) if deadline is not None and _reminds(spec, offered) else None,
+        remind_at=times.text(deadline)
+        if deadline is not None and _reminds(spec, [one.id for one in offered if one.id == "abort" or not own])
+        else None,
         notified=told,
         resume_token=turn.facts.token(len(turn.world.entry_run) + 1),
         previous=previous,
@@ -126,10 +129,10 @@ def open_entry(
     return entry
 
 
-def _reminds(spec: Spec, offered: Sequence[Option]) -> bool:
+def _reminds(spec: Spec, ours: Collection[str]) -> bool:
     """Whether the deadline only reminds: because the spec says so, or because what it says is not offered."""
     act = spec.on_escalate.on_deadline
-    return act == "remind" or all(option.id != act for option in offered)
+    return act == "remind" or act not in ours
 
 
 def announce(turn: Turn, entry: Entry) -> list[dict[str, Any]]:

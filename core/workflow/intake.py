@@ -232,9 +232,8 @@ def _answer_of_agent(turn: Turn, packet: Packet, run_id: str, entry_id: str) -> 
 
 def _decide(turn: Turn, entry: Entry, agent: str, option: str, args: Any, answer: Any) -> None:
     note = answer.get("note") if isinstance(answer, dict) else None
-    own = entry.kind == "agent" and not entry.options_defaulted and option != "abort"
     decision = Decision(
-        verb=("edit" if args else "choose") if own else option,
+        verb=("edit" if args else "choose") if entry.agents_own(option) else option,
         option_id=option,
         args=args,
         note=note if isinstance(note, str) else None,

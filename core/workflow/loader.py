@@ -309,13 +309,14 @@ def _step(
     fields.unknown(STEP_KEYS)
     grammar.execution_mode(fields)
     kind, task = fields.text("type"), fields.written("story_angle")
-    agents = fields.scalars("agents") or []
+    listed = fields.scalars("agents")
+    agents = listed or []
     agent = agents[0].text if agents else kind
     if agents:
         _check_agent(agents[0].text, (agents[0].line, agents[0].column), fields.findings, known)
     elif kind is not None:
         _check_agent(kind, fields.value_place("type"), fields.findings, known)
-    elif not fields.has("type"):
+    elif not fields.has("type") and (listed is not None or not fields.has("agents")):
         fields.findings.error("E_KEY_MISSING", fields.place, "a step needs agents or a type")
     node = fields.mapping.get("scope")
     scope = node if fields.written("scope") is not None and isinstance(node, Scalar) else None

@@ -258,6 +258,14 @@ class Entry(Strict):
     def offers(self, option: str) -> bool:
         return any(item.id == option for item in self.options)
 
+    def agents_own(self, option: str) -> bool:
+        """Whether an option is the agent's, not one of ours."""
+        return self.kind == "agent" and not self.options_defaulted and option != "abort"
+
+    def obeys(self, act: str) -> bool:
+        """Whether a deadline can do this here: an agent's own option of the same name is another thing."""
+        return self.offers(act) and not self.agents_own(act)
+
     @property
     def recommended(self) -> Option | None:
         return next((item for item in self.options if item.recommended), None)

@@ -11,7 +11,7 @@ from core import journal
 from core.files import Root
 from core.workflow import times
 from core.workflow.findings import Placed, SpecFinding
-from core.workflow.layout import NOTIFICATIONS, OUTBOX, SCRATCH, WORKFLOWS, log_file
+from core.workflow.layout import NOTIFICATIONS, OUTBOX, SCRATCH, SIGNALS, WORKFLOWS, log_file
 from core.workflow.loader import Loaded, load
 from core.workflow.matrix import read_profile
 from core.workflow.model import OPEN_PROFILE, OPERATOR
@@ -142,13 +142,16 @@ def events_of(root: Root, name: str) -> list[dict[str, Any]]:
 
 
 def rejected(root: Root, world: World) -> list[dict[str, Any]]:
-    """Rejected packets in order of rejection: of runs, and of none."""
+    """Rejected packets in order of rejection, which is that of arrival: of runs, and of none."""
+    arrived: dict[str, int] = {}
+    for number, line in enumerate(journal.read(root, SIGNALS).lines):
+        arrived.setdefault(str((line.record or {}).get("id")), number)
     found: list[tuple[str, str | None, dict[str, Any]]] = []
     for stream in (ENGINE_STREAM, *world.order):
         for event in events_of(root, log_file(stream)):
             if event["event"] in ("packet_rejected", "signal_rejected"):
                 found.append((event["at"], None if stream == ENGINE_STREAM else stream, event))
-    found.sort(key=lambda item: item[0])
+    found.sort(key=lambda item: (item[0], arrived.get(item[2]["packet"], len(arrived))))
     return [
         {
             "id": event["packet"],

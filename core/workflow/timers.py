@@ -105,7 +105,7 @@ def _entry(turn: Turn, entry: Entry) -> None:
     deadline, remind = times.read(entry.deadline_at), times.read(entry.remind_at)
     snoozed = times.read(entry.snoozed_until)
     late = deadline is not None and deadline <= now and not entry.overdue
-    if late and spec.on_deadline != "remind" and entry.offers(spec.on_deadline):
+    if late and spec.on_deadline != "remind" and entry.obeys(spec.on_deadline):
         _expire(turn, entry, spec.on_deadline)
         return
     if entry.told_at is None and (times.read(entry.opened_at) or 0) + HOLD <= now:

@@ -242,7 +242,7 @@ def ask(
     key = learn.cause_key(made)
     rule = _rule_for(turn, step, key, offered)
     if rule is not None and rule.cause_key == key and learn.answers_itself(run, index, rule, cause):
-        _answer_by_rule(turn, run_id, index, rule, kind, cause, key)
+        _answer_by_rule(turn, run_id, index, rule, kind, cause, key, own=kind == "agent" and not defaulted)
         return
     entries.open_entry(
         turn,
@@ -275,12 +275,15 @@ def _rule_for(turn: Turn, step: Step, key: str, offered: tuple[Option, ...]) -> 
     return rule
 
 
-def _answer_by_rule(turn: Turn, run_id: str, index: int, rule: Rule, kind: Kind, cause: str | None, key: str) -> None:
+def _answer_by_rule(
+    turn: Turn, run_id: str, index: int, rule: Rule, kind: Kind, cause: str | None, key: str, own: bool
+) -> None:
+    """Do what the rule says. `own`: the option is the agent's, whatever its name: it is what the next attempt hears."""
     step = turn.last_step(run_id, index)
     then = None
-    if rule.option_id == "retry":
+    if rule.option_id == "retry" and not own:
         then = {"why": "retry", "attempt": step.attempt + 1, "resumes": 0, "rule": rule.id}
-    elif rule.option_id != "skip":
+    elif rule.option_id != "skip" or own:
         decision = {"option_id": rule.option_id, "args": rule.args, "note": None}
         then = {
             "why": "answer",

@@ -143,7 +143,7 @@ def entry_view(world: World, entry: Entry, root: Path | None = None, run: Run | 
     at_deadline = None
     if entry.deadline_at is not None:
         act = run.spec.on_escalate.on_deadline
-        at_deadline = "a reminder" if act == "remind" or not entry.offers(act) else texts.BUILT_IN[act][1]
+        at_deadline = "a reminder" if act == "remind" or not entry.obeys(act) else texts.BUILT_IN[act][1]
     same = tuple(
         other.id
         for one in world.runs.values()

@@ -3,6 +3,7 @@
 .venv/bin/python tests/benchmarks/run.py              every row
 .venv/bin/python tests/benchmarks/run.py --row append one row (or several)
 .venv/bin/python tests/benchmarks/run.py --row validate --profile   where its time goes
+COLLAB_TABLES=docs/held.md .venv/bin/python tests/benchmarks/run.py  every row, written there too
 """
 
 from __future__ import annotations
@@ -16,6 +17,7 @@ import sys
 from collections.abc import Callable, Sequence
 from pathlib import Path
 
+sys.path.insert(0, str(Path(__file__).parents[2]))
 sys.path.insert(0, str(Path(__file__).parent))
 
 import rows_acp
@@ -25,6 +27,8 @@ import rows_long
 import rows_triage
 import rows_workflow
 from harness import Row
+
+from tests.tables import publish
 
 ROWS: dict[str, Callable[[], Row | list[Row]]] = {
     "append": rows_acp.append_row,
@@ -78,8 +82,10 @@ def main() -> int:
             pstats.Stats(profile).sort_stats("cumulative").print_stats(30)
         made += found if isinstance(found, list) else [found]
         print(f"  {name}: done", file=sys.stderr)
-    print(table(made))
-    print(f"\n{machine()}")
+    shown = f"{table(made)}\n\n{machine()}"
+    print(shown)
+    if not args.row:
+        publish("budgets", shown)
     return 1 if any(row.holds is False for row in made) else 0
 
 

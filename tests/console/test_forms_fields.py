@@ -136,7 +136,7 @@ async def test_a_draft_comes_back_and_can_be_thrown_away(talk: Path, state: Path
     (talk / "proposal.md").write_text("changed")
     async with running(size=(80, 24), state=state) as (app, pilot):
         form = await open_form(app, pilot, ReviewForm(talk, "reader", clock=clock))
-        assert form.text_of("position") == "half a thought"
+        await settle(pilot, lambda: form.text_of("position") == "half a thought" and "restored" in app.shown())
         assert "draft from 2 h ago restored" in app.shown()
         assert "proposal.md changed since it was written" in app.shown()
         await pilot.press("ctrl+n")

@@ -13,7 +13,8 @@ from textual.widgets import Input
 
 from core.acp.model import DELIVERABLE_EVENTS
 from core.acp.view import options
-from tests.tools_keys import README, table_in
+from tests.tables import table_in
+from tests.tools_keys import README
 from tui.action import ANYWHERE, DELEGATIONS, ECOSYSTEM, FOLDER, INBOX, LIST, RUN, TRIAGE, WORKFLOWS, Action
 from tui.actions import ACTIONS, BY_ID, Keys, here, key_table_markdown, works_in_fields
 from tui.app import ConsoleApp

@@ -12,7 +12,7 @@ import os
 import subprocess
 import sys
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from itertools import cycle
@@ -24,11 +24,14 @@ import pytest
 from core.acp.templates import initialize
 from tests.conftest import FixedClock, console_script
 from tests.console.pty_driver import PtyConsole, environment
+from tests.tables import publish
 from tests.unit.core.workflow.stage import lay, spec
 
 HALF_AN_HOUR = 1800.0
 WARM_AFTER = 200.0
-"""Seconds until every cache is as full as it gets; a run takes at least twice as long."""
+"""Seconds of quick keys, until every cache is as full as it gets; a run takes at least twice as long."""
+QUICK = 0.1
+"""Seconds between two of those keys: what Textual keeps of each row that it drew is full after some hundred screens."""
 AGENT = """
 import itertools, shutil, sys, time
 from pathlib import Path
@@ -110,6 +113,24 @@ def flat(name: str, found: list[Figures], warm: int) -> None:
     assert after <= before * 1.05 + 4096, f"{name}: memory grew from {before} to {after} KiB"
 
 
+def table(seconds: float, found: Mapping[str, list[Figures]], warm: int) -> str:
+    """Of each process the figures when it had begun, when it was warm, at the end, and the most."""
+    lines = [
+        f"| after {seconds:g} s | when | memory MiB | descriptors | watches | threads |",
+        "|---|---|" + "---:|" * 4,
+    ]
+    for name, figures in found.items():
+        for when, one in (("begun", figures[0]), ("warm", figures[warm]), ("end", figures[-1])):
+            lines.append(
+                f"| {name} | {when} | {one.memory // 1024} | {one.descriptors} | {one.watches} | {one.threads} |"
+            )
+        most = [max(getattr(one, key) for one in figures) for key in ("memory", "descriptors", "watches", "threads")]
+        lines.append(f"| {name} | most | {most[0] // 1024} | {' | '.join(map(str, most[1:]))} |")
+        course = " ".join(str(one.memory // 1024) for one in figures[:: len(figures) // 20 or 1])
+        lines.append(f"| {name} | by twentieths | {course} | | | |")
+    return "\n".join(lines)
+
+
 @pytest.mark.slow
 @pytest.mark.skipif(not Path("/proc/self/fdinfo").is_dir(), reason="figures are read from /proc")
 def test_nothing_grows(tmp_path: Path, own_home: Any) -> None:
@@ -131,30 +152,26 @@ def test_nothing_grows(tmp_path: Path, own_home: Any) -> None:
         keys = cycle(
             ("2", "down", "down", "enter", ">", ">", "q", "4", "enter", "q", "1", "down", "n", "q", "?", "esc")
         )
-        until, rest = time.monotonic() + seconds, max(0.5, seconds / 200)
-        while time.monotonic() < until:
-            for _ in range(4):
+        begun, rest, warm = time.monotonic(), max(0.5, seconds / 200), 0
+        while (gone := time.monotonic() - begun) < seconds:
+            if gone < WARM_AFTER:
+                warm += 1
+            for _ in range(4 if gone >= WARM_AFTER else round(rest / QUICK)):
                 console.press(next(keys))
-                time.sleep(rest / 4)
-            found["console"].append(Figures.of(console.process.pid))
-            found["daemon"].append(Figures.of(engine.pid))
+                time.sleep(rest / 4 if gone >= WARM_AFTER else QUICK)
             # The screen's bytes are of no use here.
             console.output.clear()
+            found["console"].append(Figures.of(console.process.pid))
+            found["daemon"].append(Figures.of(engine.pid))
         assert engine.poll() is None
         shown = console.press_until("1", lambda text: "Inbox" in text)
         assert "internal" not in shown
         assert console.end() == 0
-    print(f"\n| {seconds:g} s | memory KiB | descriptors | watches | threads |\n|---|---|---|---|---|")
+    shown = table(seconds, found, warm)
+    print(f"\n{shown}")
     for name, figures in found.items():
-        spans = [
-            f"{figures[0].__dict__[key]} … {max(one.__dict__[key] for one in figures)}" for key in vars(figures[0])
-        ]
-        print(f"| {name} | {' | '.join(spans)} |")
-        print(
-            f"{name}, memory in MiB: {' '.join(str(one.memory // 1024) for one in figures[:: len(figures) // 20 or 1])}"
-        )
-    for name, figures in found.items():
-        flat(name, figures, int(len(figures) * WARM_AFTER / seconds))
+        flat(name, figures, warm)
+    publish("soak", shown)
 
 
 def test_what_grows_would_be_told() -> None:

@@ -73,7 +73,7 @@ def test_from_a_question_to_a_rule_and_back(demo: PtyConsole, tmp_path: Path) ->
     # The third run meets the cause, and nobody is asked.
     start(demo)
     demo.sees("retry, used 1")
-    demo.press_until("down", lambda shown: "by reader at" in shown and "1 times; confidence" in shown)
+    demo.press_until("down", lambda shown: "by reader" in shown and "1 times; confidence" in shown)
     demo.sees("1 times; confidence 1")
     demo.press("r")
     demo.sees("people are asked again", "collab proposal reject")

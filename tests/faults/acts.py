@@ -30,7 +30,7 @@ GOAL = (
 class Act:
     """A command line in a copy of a folder, `{folder}`.
 
-    `made` fills the folder and names what `{id}` stands for. `once`: done again, it changes nothing more or is refused.
+    `made` fills the folder and names what `{id}` stands for. `once`: done again, it changes nothing more; a refusal leaves no record.
     `reads` answer in whatever state the folder was left, and write nothing. `after` is what the next writer does.
     """
 
@@ -148,7 +148,7 @@ ACTS = (
         (("addons", "list", "--repo", "{folder}"),)),
     Act("delegation", "switch an addon off", repository, ("addons", "disable", "agentkit", "--repo", "{folder}"),
         (("addons", "list", "--repo", "{folder}"),)),
-    Act("workflow", "start", idle, ("workflow", "start", "w", *AT), ROOT, after=TICK),
+    Act("workflow", "start", idle, ("workflow", "start", "w", *AT), ROOT, once=False, after=TICK),
     Act("workflow", "tick after an answer", answered, TICK, ROOT, once=False, after=TICK),
     Act("workflow", "signal", running, ("signal", "--json", PACKET, "--root", "{folder}"), ROOT, once=False,
         after=TICK),

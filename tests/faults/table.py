@@ -1,4 +1,4 @@
-"""How many faults were tried: `python -m tests.faults.table [WORDS]` prints a Markdown table (docs/security.md).
+"""How many faults were tried: `python -m tests.faults.table [WORDS]` prints a Markdown table (docs/held.md).
 
 Each row is a writing verb; it is run again and again, killed or failed at each of its points in turn. `lost` counts
 lines of logs that were there before, or were acknowledged, and are not there afterwards; for workflows and triage after
@@ -23,6 +23,7 @@ from unittest.mock import patch
 from tests.faults import test_acp as acp
 from tests.faults import test_ledger as ledger
 from tests.faults.acts import ACTS, copied, filled, quiet
+from tests.tables import publish
 
 MODES = {"kill": "killed", "ENOSPC": "disk full", "EIO": "I/O error", "EACCES": "no permission"}
 
@@ -162,7 +163,8 @@ def table(words: list[str]) -> int:
         scratch = stack.enter_context(tempfile.TemporaryDirectory(dir=memory, prefix="collab-faults-"))
         home = {"HOME": scratch, "COLLAB_STATE": f"{scratch}/state", "COLLAB_CONFIG": f"{scratch}/config.toml"}
         stack.enter_context(patch.dict(os.environ, home))
-        print(f"| system | verb | {' | '.join(MODES.values())} | lost |\n|---|---|{'---:|' * (len(MODES) + 1)}")
+        head = f"| system | verb | {' | '.join(MODES.values())} | lost |\n|---|---|{'---:|' * (len(MODES) + 1)}"
+        print(head)
 
         def wanted(name: str) -> bool:
             return not words or any(word in name for word in words)
@@ -173,7 +175,10 @@ def table(words: list[str]) -> int:
                 print(row.line(), flush=True)
     sums = (str(sum(row.points.get(mode, 0) for row in rows)) for mode in MODES)
     lost = sum(row.lost for row in rows)
-    print(f"| **all** | {len(rows)} verbs | {' | '.join(sums)} | {lost} |")
+    last = f"| **all** | {len(rows)} verbs | {' | '.join(sums)} | {lost} |"
+    print(last)
+    if not words:
+        publish("faults", "\n".join((head, *(row.line() for row in rows), last)))
     return int(lost > 0)
 
 

@@ -21,6 +21,7 @@ from hypothesis import strategies as st
 from tests.fuzz.examples import CASES, Example, draw, load
 from tests.fuzz.mutate import Draws
 from tests.fuzz.targets import TARGETS
+from tests.tables import publish_row
 
 SHORT = int(os.environ.get("COLLAB_FUZZ_EXAMPLES", "12"))
 HOUR = 3600.0
@@ -74,7 +75,9 @@ def test_a_long_run(name: str) -> None:
             play(data, name)
 
         run()
-    print(f"{name}: {TRIED[name]} inputs tried, nothing found")
+    row = f"| {name} | {len(TARGETS[name].reads) + len(TARGETS[name].writes)} | {TRIED[name]} | {share:.0f} | 0 |"
+    publish_row("inputs", row)
+    print(row)
 
 
 @pytest.mark.parametrize("path", sorted(CASES.glob("*.json")), ids=lambda path: path.stem)

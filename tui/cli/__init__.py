@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import os
 import sys
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from importlib import import_module
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from tui.cli.base import Command, Parser
+    from tui.cli.base import Command, Out, Parser
 
 MODULES: Mapping[str, str] = {
     "init": "acp",
@@ -95,41 +95,54 @@ def parser() -> Parser:
 def main(argv: Sequence[str] | None = None) -> int:
     """Run one verb and return its exit code; every failure is a finding, none a traceback."""
     words = list(sys.argv[1:] if argv is None else argv)
+    if words and words[0] == "help" and words[1:] and words[1] in MODULES:
+        words = [*words[1:], "--help"]
     if words and words[0] in MODULES:
-        return _verb(words[0], words[1:])
+        return _guarded(words, lambda out: _verb(words[0], words[1:], out))
     if words and words[0] in ("-h", "--help", "help"):
-        return _help()
+        return _guarded((), _help)
     if words and words[0] in ("-V", "--version"):
-        from importlib.metadata import PackageNotFoundError, version
-
-        try:
-            number = version("collab-console")
-        except PackageNotFoundError:
-            number = "unknown"
-        sys.stdout.write(f"collab {number}\n")
-        return 0
-    return _verb("", words)
+        return _guarded((), _version)
+    return _guarded(words, lambda out: _verb("", words, out))
 
 
-def _help() -> int:
-    sys.stdout.write(USAGE)
+def _help(out: Out) -> int:
+    out.raw(USAGE)
     for verb in MODULES:
-        sys.stdout.write(f"  {verb:<12} {command(verb).help}\n")
-    sys.stdout.write("\nThe console's keys: `?` inside it, or the README.\n")
+        out.raw(f"  {verb:<12} {command(verb).help}\n")
+    out.raw("\nThe console's keys: `?` inside it, or the README.\n")
     return 0
 
 
-def _verb(verb: str, words: Sequence[str]) -> int:
+def _version(out: Out) -> int:
+    from importlib.metadata import PackageNotFoundError, version
+
+    try:
+        number = version("collab-console")
+    except PackageNotFoundError:
+        number = "unknown"
+    out.line(f"collab {number}")
+    return 0
+
+
+def _verb(verb: str, words: Sequence[str], out: Out) -> int:
+    declared = command(verb) if verb else no_verb()
+    args = declared.parser().parse_args(words)
+    out.as_json = args.output == "json"
+    said = (verb, getattr(args, "act", None), getattr(args, "operation", None))
+    out.usage = " ".join(["collab", *(word for word in said if word), "--help"])
+    return declared.run(args, out)
+
+
+def _guarded(words: Sequence[str], act: Callable[[Out], int]) -> int:
+    """Do it, and say whatever becomes of it; nothing gets past here but an exit code."""
     from core.finding import Refused, error
 
-    from tui.cli.base import REFUSED, Out, format_finding
+    from tui.cli.base import REFUSED, Out, folder_gone, format_finding
 
     out = Out(_wants_json(words))
     try:
-        declared = command(verb) if verb else no_verb()
-        args = declared.parser().parse_args(words)
-        out.as_json = args.output == "json"
-        code = declared.run(args, out)
+        code = act(out)
     except Refused as exc:
         out.notes(exc.findings)
         code = REFUSED
@@ -137,12 +150,14 @@ def _verb(verb: str, words: Sequence[str]) -> int:
         out.hint("interrupted")
         return 130
     except SystemExit as exc:
-        return exc.code if isinstance(exc.code, int) else 0
+        # A help text was asked for: it is all there is to say, whatever else the words were.
+        out.as_json, code = False, exc.code if isinstance(exc.code, int) else 0
     except BrokenPipeError:
         _silence_stdout()
         return 0
     except Exception as exc:  # noqa: BLE001 - the last line of defence: a sentence instead of a traceback
-        out.note(error("internal_error", f"unexpected {type(exc).__name__}: {exc}; {_keep_trace(exc)}"))
+        gone = folder_gone() if isinstance(exc, FileNotFoundError) else None
+        out.note(gone or error("internal_error", f"unexpected {type(exc).__name__}: {exc}; {_keep_trace(exc)}"))
         code = REFUSED
     try:
         out.close()

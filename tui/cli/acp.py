@@ -332,13 +332,6 @@ def _judged(out: Out, findings: list[Finding], what: str) -> int:
     return REFUSED if bad else WARNED if mild else DONE
 
 
-INIT_EXAMPLE = (
-    "collab init --folder cache --participant server --participant reader "
-    '--objective "Decide the cache" --completion "Decisions are explicit"'
-)
-
-INIT_EXAMPLE_2 = f"{INIT_EXAMPLE} --primary-deliverable-type adr"
-
 COMMANDS = {
     one.name: one
     for one in (
@@ -347,16 +340,12 @@ COMMANDS = {
             "start a collaboration folder",
             _init_arguments,
             _init,
-            examples=(INIT_EXAMPLE, INIT_EXAMPLE_2),
         ),
         Command(
             "append",
             "append one event, as the protocol's own script does",
             _append_arguments,
             _append,
-            examples=(
-                'collab append --folder cache --participant server --event blocked --summary "No host" --reply-to 4',
-            ),
         ),
         Command("next", "what a participant does next", _next_arguments, _next),
         Command("wait", "wait until it is a participant's turn", _wait_arguments, _wait),

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import argparse
 import os
+import shlex
+from pathlib import Path
 from typing import Any
 
 from core.finding import warning
@@ -26,7 +28,7 @@ def _arguments(parser: Parser) -> None:
         ("disable", "switch an addon off in the repository's .dwp/config.json"),
     ):
         made = inner.add_parser(name, help=text, description=text)
-        made.add_argument("--repo", type=folder_path, default=folder_path("."), help="the repository (default: here)")
+        made.add_argument("--repo", type=folder_path, default=".", help="the repository (default: here)")
         if name == "list":
             made.add_argument("--detect", action="store_true", help="also run their detections")
         else:
@@ -37,6 +39,7 @@ def _arguments(parser: Parser) -> None:
 
 
 def _run(args: argparse.Namespace, out: Out) -> int:
+    out.offer = lambda command: command + _elsewhere(args.repo)
     if args.operation == "list":
         return _list(args, out)
     from core.delegation.addons import entry_json
@@ -46,6 +49,10 @@ def _run(args: argparse.Namespace, out: Out) -> int:
     out.line(f"OK: addons.{args.key} = {entry_json(entry)}")
     out.put(key=args.key, entry=dict(entry))
     return DONE
+
+
+def _elsewhere(repo: Path) -> str:
+    return "" if repo == folder_path(".") else f" --repo {shlex.quote(str(repo))}"
 
 
 def _list(args: argparse.Namespace, out: Out) -> int:
@@ -109,6 +116,5 @@ COMMANDS = {
         "which addons may carry a delegate, and switching them on or off",
         _arguments,
         _run,
-        examples=("collab addons list --detect", "collab addons enable agentkit --version v0.1.1"),
     )
 }

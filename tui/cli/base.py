@@ -12,7 +12,7 @@ import os
 import shlex
 import sys
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, NoReturn
 
@@ -34,9 +34,44 @@ class Parser(argparse.ArgumentParser):
     def error(self, message: str) -> NoReturn:
         raise Refused(error("usage_wrong", message, f"{self.prog} --help"))
 
+    def parse_known_args(self, args: Any = None, namespace: Any = None) -> Any:
+        """Whatever a sub-verb does not know is refused by itself: the verb above knows nothing of its flags."""
+        made, unknown = super().parse_known_args(args, namespace)
+        if unknown:
+            self.error("unrecognized arguments: " + " ".join(unknown) + self._meant(unknown))
+        return made, unknown
+
+    def _meant(self, unknown: Sequence[str]) -> str:
+        flags = [flag for flag in self._option_string_actions if flag.startswith("--")]
+        meant = [near for word in unknown if word.startswith("-") and (near := alike(word.split("=")[0], flags))]
+        return f" (did you mean {', '.join(dict.fromkeys(meant))}?)" if meant else ""
+
+    def format_help(self) -> str:
+        """With the examples of this verb or sub-verb at the end."""
+        if self.epilog is None:
+            from tui.cli.examples import EXAMPLES
+
+            lines = EXAMPLES.get(self.prog.removeprefix("collab").strip())
+            self.epilog = "examples:\n" + "\n".join(f"  {line}" for line in lines) if lines else None
+        return super().format_help()
+
     def _print_message(self, message: str, file: Any = None) -> None:
-        if message:
+        if not message:
+            return
+        try:
             (file or sys.stderr).write(inert_block(message))
+        except BrokenPipeError:
+            raise
+        except OSError as exc:
+            raise _unwritable(exc) from None
+
+
+def alike(word: str, known: Iterable[str]) -> str | None:
+    """The known word that was probably meant."""
+    from difflib import get_close_matches
+
+    found = get_close_matches(word, list(known), 1, 0.7)
+    return found[0] if found else None
 
 
 class Out:
@@ -46,6 +81,10 @@ class Out:
         self.as_json = as_json
         self.document: dict[str, Any] = {}
         self.findings: list[Finding] = []
+        self.usage: str | None = None
+        """The help of the verb in hand, which wrong usage leads to."""
+        self.offer: Callable[[str], str] = lambda command: command
+        """What makes a command that is offered work from here, when the verb was told of another place."""
 
     def line(self, text: str = "") -> None:
         """One line of data for people."""
@@ -76,6 +115,10 @@ class Out:
 
     def note(self, finding: Finding) -> None:
         """A finding: printed on stderr for people, collected for JSON."""
+        if finding.next_command is None and finding.code.startswith("usage_"):
+            finding = replace(finding, next_command=self.usage)
+        elif finding.next_command is not None:
+            finding = replace(finding, next_command=self.offer(finding.next_command))
         self.findings.append(finding)
         if not self.as_json:
             sys.stderr.write(format_finding(finding))
@@ -121,20 +164,16 @@ class Command:
     arguments: Callable[[Parser], None]
     run: Callable[[argparse.Namespace, Out], int]
     description: str = ""
-    examples: Sequence[str] = field(default_factory=tuple)
 
     def parser(self) -> Parser:
         """A parser for this verb alone: a one-shot process builds no other."""
-        made = Parser(prog=f"collab {self.name}", description=self.description or self.help, epilog=self._epilog())
+        made = Parser(prog=f"collab {self.name}", description=self.description or self.help)
         self.fill(made)
         return made
 
     def fill(self, parser: Parser) -> None:
         self.arguments(parser)
         output_argument(parser)
-
-    def _epilog(self) -> str | None:
-        return "examples:\n" + "\n".join(f"  {line}" for line in self.examples) if self.examples else None
 
 
 def output_argument(parser: Parser) -> None:
@@ -184,8 +223,22 @@ def folder_path(text: str) -> Path:
         raise argparse.ArgumentTypeError("the folder is blank")
     try:
         return Path(text).expanduser().resolve()
+    except FileNotFoundError as exc:
+        gone = folder_gone()
+        if gone is not None:
+            raise Refused(gone) from None
+        raise argparse.ArgumentTypeError(f"{text!r} is no path: {exc}") from None
     except (OSError, RuntimeError, ValueError) as exc:
         raise argparse.ArgumentTypeError(f"{text!r} is no path: {exc}") from None
+
+
+def folder_gone() -> Finding | None:
+    """What to say when the folder that we are in was deleted under us; None while it is there."""
+    try:
+        os.getcwd()
+    except OSError:
+        return error("folder_missing", "the folder that you are in is gone; go to one that is there", "cd", ".")
+    return None
 
 
 def seconds(text: str) -> float:
@@ -226,9 +279,7 @@ def require_identity(args: argparse.Namespace, folder: Path, verb: str) -> str:
     who = identity(args, folder)
     if not who:
         command = f"collab show --folder {shlex.quote(str(folder))}"
-        cause = (
-            f"who are you? say it with --as ID, or set COLLAB_AS ({verb} never guesses); the participants are listed by"
-        )
+        cause = f"who are you? say it with --as ID, or set COLLAB_AS ({verb} never guesses)"
         raise Refused(error("identity_missing", cause, command, "--as"))
     return who
 

@@ -31,6 +31,5 @@ COMMANDS = {
         "print shell completion",
         _arguments,
         _run,
-        examples=('eval "$(collab completion bash)"',),
     )
 }

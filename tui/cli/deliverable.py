@@ -37,6 +37,5 @@ COMMANDS = {
         "declare a supporting deliverable (owner, in drafting or revising)",
         _arguments,
         _run,
-        examples=("collab deliverable add plan.md --type implementation-plan --folder cache --as server",),
     )
 }

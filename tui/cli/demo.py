@@ -309,6 +309,5 @@ COMMANDS = {
         "a live sample workspace; without a terminal it plays one collaboration",
         _arguments,
         _run,
-        examples=("collab demo", "collab demo --headless", "collab demo --speed 4"),
     )
 }

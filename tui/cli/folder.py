@@ -451,10 +451,6 @@ COMMANDS = {
             "what changed in the documents",
             _diff_arguments,
             _diff,
-            examples=(
-                "collab diff --folder cache --as reader --since-my-review",
-                "COLUMNS=120 collab diff --folder cache --since 3 --until 6 --side-by-side",
-            ),
         ),
         Command("repair", "settle what a killed writer left", _repair_arguments, _repair),
         Command("new-round", "continue a blocked or completed collaboration", _round_arguments, _round),

@@ -5,6 +5,7 @@ from __future__ import annotations
 import argparse
 import json
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -12,8 +13,19 @@ from core.clock import SYSTEM, stamp
 from core.finding import Finding, Refused, error, errors
 from core.strict import at, parse
 
-from tui.cli.base import DONE, Command, Out, Parser, run_act, subverbs
-from tui.cli.sources import Sources, answer, answers, asks, clean, finish, shared_arguments, texts_argument, write_new
+from tui.cli.base import DONE, Command, Out, Parser, subverbs
+from tui.cli.sources import (
+    Sources,
+    answer,
+    answers,
+    asks,
+    clean,
+    finish,
+    run_rooted,
+    shared_arguments,
+    texts_argument,
+    write_new,
+)
 
 
 def _file(parser: Parser) -> None:
@@ -46,6 +58,9 @@ _WRAP_FLAGS = {
 }
 
 
+WRAP_HELP = "collab envelope wrap --help"
+
+
 def _wrap(args: argparse.Namespace, out: Out) -> int:
     from core.governance import rules
 
@@ -54,7 +69,10 @@ def _wrap(args: argparse.Namespace, out: Out) -> int:
     lacking = [flag for flag in ("--receipt-id", "--producer") if getattr(args, _attribute(flag)) is None]
     name = args.file or ""
     parsed = parse(name, sources.read(args.file, "PAYLOAD"))
-    found = [*parsed.findings, *(error("field_missing", f"a receipt needs {flag}", None, flag) for flag in lacking)]
+    found = [
+        *parsed.findings,
+        *(error("field_missing", f"a receipt needs {flag}", WRAP_HELP, flag) for flag in lacking),
+    ]
     parents = []
     for file in args.parent:
         data = sources.read(file, "--parent")
@@ -84,7 +102,7 @@ def _wrap(args: argparse.Namespace, out: Out) -> int:
         triage_code=args.triage_code,
     )
     if found:
-        raise Refused(*found)
+        raise Refused(*(_with_help(item) for item in found))
     data = _encode(made)
     path = write_new(args.out, data) if args.out else None
     if path is None:
@@ -93,6 +111,12 @@ def _wrap(args: argparse.Namespace, out: Out) -> int:
         out.line(f"receipt {made['receipt_id']} is in {path}")
     out.put(envelope=made, path=path)
     return DONE
+
+
+def _with_help(item: Finding) -> Finding:
+    """What is wrong with a flag is explained by the flags, where nothing else helps."""
+    flags = item.next_command is None and (item.where or "").startswith("--")
+    return replace(item, next_command=WRAP_HELP) if flags else item
 
 
 def _attribute(flag: str) -> str:
@@ -372,7 +396,9 @@ def _new(args: argparse.Namespace, out: Out) -> int:
             setattr(args, _attribute(flag), answers(label) if repeats else answer(f"{label}: "))
         lacking = [item for item in _GOAL_FLAGS if not getattr(args, _attribute(item[0]))]
     if lacking:
-        raise Refused(*(error("field_missing", f"a goal needs {flag}", None, flag) for flag, *_ in lacking))
+        raise Refused(
+            *(error("field_missing", f"a goal needs {flag}", "collab goal new --help", flag) for flag, *_ in lacking)
+        )
     made = _goal(args)
     made["goal_hash"] = goal_hash(made["goal_id"], made["outcome"])
     found = rules.goal_wish(made, _goal_flag)
@@ -457,23 +483,24 @@ COMMANDS = {
         "envelope",
         "receipts: wrap, check and follow them",
         lambda parser: subverbs(parser, "envelope", ENVELOPE, shared_arguments),
-        run_act,
-        examples=("collab envelope resolve receipts/acp-1.json --receipts receipts",),
+        run_rooted,
     ),
     "status": Command(
         "status",
         "how a turn ended, as data",
         lambda parser: subverbs(parser, "status", STATUS, shared_arguments),
-        run_act,
-        examples=("collab status check answer.md --mutating",),
+        run_rooted,
     ),
     "members": Command(
         "members",
         "the components of the ecosystem",
         lambda parser: subverbs(parser, "members", MEMBERS, shared_arguments),
-        run_act,
+        run_rooted,
     ),
     "goal": Command(
-        "goal", "goals that nobody may change", lambda parser: subverbs(parser, "goal", GOAL, shared_arguments), run_act
+        "goal",
+        "goals that nobody may change",
+        lambda parser: subverbs(parser, "goal", GOAL, shared_arguments),
+        run_rooted,
     ),
 }

@@ -171,7 +171,7 @@ def _block(args: argparse.Namespace, who: str) -> guided.Act:
     return guided.block(who, f"{said}: {args.reason}" if said and args.reason.strip() else args.reason)
 
 
-def _verb(name: str, text: str, arguments: Callable[[Parser], None], make: Make, example: str = "") -> Command:
+def _verb(name: str, text: str, arguments: Callable[[Parser], None], make: Make) -> Command:
     def run(args: argparse.Namespace, out: Out) -> int:
         folder: Path = args.folder
         who = require_identity(args, folder, name)
@@ -182,7 +182,7 @@ def _verb(name: str, text: str, arguments: Callable[[Parser], None], make: Make,
         out.flush()
         return wait(folder, who, 2.0, args.timeout, out) if args.wait else 0
 
-    return Command(name, text, arguments, run, examples=(example,) if example else ())
+    return Command(name, text, arguments, run)
 
 
 COMMANDS = {
@@ -193,21 +193,18 @@ COMMANDS = {
             "record that a deliverable was drafted or revised, with its text if one is given",
             _draft_arguments,
             _draft,
-            "collab draft --folder cache --as server --file adr.md",
         ),
         _verb(
             "submit",
             "submit the proposal for review",
             _plain("proposal.md"),
             lambda args, who: guided.submit(who, _text(args), args.summary),
-            "collab submit --folder cache --as server --file proposal.md --wait",
         ),
         _verb(
             "review",
             "write a review: its text and its event together",
             _review_arguments,
             _review,
-            'collab review --folder cache --as reader --position "In favour" --change "Name the eviction policy"',
         ),
         _verb(
             "revise",
@@ -220,7 +217,6 @@ COMMANDS = {
             "answer the open questions in readiness.md",
             _classify_arguments,
             _classify,
-            'collab classify --folder cache --as server --resolve "Key layout" --defer "Sizes :: defaults will do"',
         ),
         _verb(
             "propose",
@@ -239,21 +235,18 @@ COMMANDS = {
             "freeze a deliverable for ever: its status and its digest together",
             _freeze_arguments,
             _freeze,
-            "collab freeze --folder cache --as server",
         ),
         _verb(
             "ready",
             "pass readiness, ticking the checklist; validates first",
             _ready_arguments,
             _ready,
-            "collab ready --folder cache --as server --tick-all",
         ),
         _verb(
             "complete",
             "conclude the collaboration; validates first",
             _complete_arguments,
             _complete,
-            'collab complete --folder cache --as server --outcome proceed --rationale "It fits" --next "Open a change"',
         ),
         _verb("block", "stop the collaboration until a new round", _block_arguments, _block),
     )

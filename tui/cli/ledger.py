@@ -490,9 +490,5 @@ COMMANDS = {
         "a plan's record: contract, journal, gates, delegations",
         arguments,
         _run,
-        examples=(
-            "collab ledger --plan .dwp/plans/PLAN_x_y start --task T-one",
-            "collab ledger --plan .dwp/plans/PLAN_x_y inspect -o json",
-        ),
     )
 }

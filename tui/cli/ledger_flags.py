@@ -35,9 +35,7 @@ class LedgerCommand(Command):
     """A command whose parser is a `LedgerParser`."""
 
     def parser(self) -> Parser:
-        made = LedgerParser(
-            prog=f"collab {self.name}", description=self.description or self.help, epilog=self._epilog()
-        )
+        made = LedgerParser(prog=f"collab {self.name}", description=self.description or self.help)
         self.fill(made)
         return made
 

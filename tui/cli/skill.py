@@ -28,6 +28,5 @@ COMMANDS = {
         "what an agent needs to take part: SKILL.md and scripts of the reference's names",
         _arguments,
         _run,
-        examples=("collab skill install .agents/skills/collab",),
     )
 }

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 import os
+import shlex
 import sys
 from collections.abc import Iterable
 from pathlib import Path
@@ -12,7 +13,7 @@ from core import strict
 from core.finding import Finding, Refused, error, errors
 from core.triage.store import Place
 
-from tui.cli.base import DONE, REFUSED, WARNED, Out, Parser, as_argument, output_again, user_state
+from tui.cli.base import DONE, REFUSED, WARNED, Out, Parser, as_argument, folder_gone, output_again, run_act, user_state
 
 
 def shared_arguments(parser: Parser) -> None:
@@ -21,6 +22,21 @@ def shared_arguments(parser: Parser) -> None:
     parser.add_argument("--root", type=folder, default=Path(), metavar="DIR", help="the workspace (default: here)")
     parser.add_argument("--catalog", metavar="FILE", help="the failure vocabulary; else the workspace's, else ours")
     as_argument(parser)
+
+
+def run_rooted(args: argparse.Namespace, out: Out) -> int:
+    """What a verb over documents does; the commands that it offers name its workspace and catalogue too."""
+    root: Path = args.root
+    words = "" if root == Path() else f" --root {shlex.quote(str(root))}"
+    if args.catalog and args.catalog != "-":
+        words += f" --catalog {shlex.quote(args.catalog)}"
+
+    def offer(command: str) -> str:
+        ours = command.startswith(("collab triage ", "collab members ", "collab status "))
+        return command + words if ours and " --root " not in command and not command.endswith(" --help") else command
+
+    out.offer = offer
+    return run_act(args, out)
 
 
 def folder(text: str) -> Path:
@@ -58,6 +74,9 @@ class Sources:
     def place(self, args: argparse.Namespace) -> Place:
         """The workspace and the catalogue that the flags name. Raises Refused."""
         root: Path = args.root
+        gone = None if root.is_absolute() else folder_gone()
+        if gone is not None:
+            raise Refused(gone)
         if not root.is_dir():
             raise Refused(error("folder_missing", f"there is no folder {root}", None, "--root"))
         if args.catalog == "-":

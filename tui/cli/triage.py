@@ -10,8 +10,19 @@ from typing import Any
 from core.clock import SYSTEM
 from core.finding import Finding, Refused, error
 
-from tui.cli.base import DONE, Command, Out, Parser, run_act, subverbs
-from tui.cli.sources import Sources, answer, answers, asks, clean, finish, shared_arguments, texts_argument, who
+from tui.cli.base import DONE, Command, Out, Parser, subverbs
+from tui.cli.sources import (
+    Sources,
+    answer,
+    answers,
+    asks,
+    clean,
+    finish,
+    run_rooted,
+    shared_arguments,
+    texts_argument,
+    who,
+)
 
 
 def _signal_arguments(parser: Parser) -> None:
@@ -133,6 +144,9 @@ def _ask(args: argparse.Namespace) -> None:
             setattr(args, name, answer(f"{label}: "))
 
 
+PROMOTE_HELP = "collab triage promote --help"
+
+
 def _promote(args: argparse.Namespace, out: Out) -> int:
     from core.triage import rules, store
 
@@ -142,7 +156,7 @@ def _promote(args: argparse.Namespace, out: Out) -> int:
     lacking = _missing(args)
     if lacking:
         found: list[Finding] = store.malformed(args.minted)
-        found += [error("field_missing", f"a promotion needs {flag}", None, flag) for _, flag in lacking]
+        found += [error("field_missing", f"a promotion needs {flag}", PROMOTE_HELP, flag) for _, flag in lacking]
         raise Refused(*found)
     wish = rules.Wish(
         clean(args.code),
@@ -213,7 +227,6 @@ COMMANDS = {
         "triage",
         "failures: from a signal to one code and one next command",
         lambda parser: subverbs(parser, "triage", ACTS, shared_arguments),
-        run_act,
-        examples=("collab triage classify --text 'disk full'", "collab triage observe --receipt - < error.log"),
+        run_rooted,
     )
 }

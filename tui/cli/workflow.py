@@ -332,10 +332,5 @@ COMMANDS = {
         "run batches of agent work from small YAML files",
         _arguments,
         run_act,
-        examples=(
-            "collab workflow check workflows/deploy-batch.yml",
-            "collab workflow simulate workflows/deploy-batch.yml --script script.yml",
-            "collab workflow start deploy-batch --mode assisted --as ana",
-        ),
     ),
 }

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 import os
+import shlex
 from datetime import timedelta
 from pathlib import Path
 
@@ -92,10 +93,13 @@ def _inbox_arguments(parser: Parser) -> None:
 
 def _inbox(args: argparse.Namespace, out: Out) -> int:
     state, now = user_state(), SYSTEM.now()
+    again = " ".join(["collab inbox", *(shlex.quote(str(root)) for root in args.roots)])
     named = args.as_ or os.environ.get("COLLAB_AS")
     places = discover(roots_of(args))
     summaries = Summaries().items(place for place in places if place.kind == "acp")
-    minutes = load(config_path(os.environ)).settings.delegation_minutes
+    config = load(config_path(os.environ))
+    out.notes(config.findings)
+    minutes = config.settings.delegation_minutes
     seen = evidence.Evidence(open_age=timedelta(minutes=minutes))
     views = seen.look(place for place in places if place.kind != "acp")
     asked = evidence.inbox_items(views)
@@ -108,13 +112,11 @@ def _inbox(args: argparse.Namespace, out: Out) -> int:
         if seconds is None or not 0 < seconds <= LONGEST:
             raise Refused(error("duration_malformed", "say for how long: --for 30m, 2h or 1d", None, "--for"))
         if not any(one.id == args.snooze for one in everything):
-            raise Refused(
-                error("inbox_item_unknown", f"nothing with id {args.snooze!r} waits", "collab inbox", "--snooze")
-            )
+            raise Refused(error("inbox_item_unknown", f"nothing with id {args.snooze!r} waits", again, "--snooze"))
         if not inbox.snooze(state, args.snooze, now + timedelta(seconds=seconds), now):
             raise Refused(error("state_unwritable", f"{state.folder} cannot be written", None, str(state.folder)))
     elif args.span is not None:
-        raise Refused(error("usage_wrong", "--for belongs to --snooze ITEM", "collab inbox", "--for"))
+        raise Refused(error("usage_wrong", "--for belongs to --snooze ITEM", again, "--for"))
     hidden = inbox.snoozes(state)
     shown = [one for one in everything if one.id not in hidden or hidden[one.id] <= now]
     lane = None

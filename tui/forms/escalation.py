@@ -26,6 +26,7 @@ from tui.forms.confirm import Deed
 from tui.forms.deeds import DeedForm
 from tui.forms.drafts import Drafts, Saved
 from tui.forms.fields import AreaField, Check, CheckField, Choice, ChoiceField, Field, LineField, ReadingField
+from tui.when import when
 from tui.widgets.glyphs import State
 
 CHANNEL: Final = "console"
@@ -80,7 +81,8 @@ def asked_text(desk: Workflows, made: EntryView) -> str:
     lines += [f"failure code: {code}"] if code is not None else []
     lines += [f"rule: {made.rule}"] if made.rule is not None else []
     if made.deadline is not None:
-        lines.append(f"deadline: {made.deadline}, then {made.at_deadline}" + (" (overdue)" if made.overdue else ""))
+        due = when(made.deadline, desk.clock.now())
+        lines.append(f"deadline: {due}, then {made.at_deadline}" + (" (overdue)" if made.overdue else ""))
     return "\n".join([*lines, "", *(f"{label}: {value}" for label, value in facts.items())])
 
 

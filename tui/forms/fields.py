@@ -144,6 +144,7 @@ class LineField(Field):
     ) -> None:
         super().__init__(key, label, hint, where)
         self._input = SafeInput(inert(value), placeholder=placeholder, select_on_focus=False)
+        self._known = self._input.value
 
     def control(self) -> Widget:
         return self._input
@@ -155,7 +156,7 @@ class LineField(Field):
 
     @text.setter
     def text(self, value: str) -> None:
-        self._input.value = " ".join(inert_block(value).split())
+        self._input.value = self._known = " ".join(inert_block(value).split())
         self._input.cursor_position = len(self._input.value)
 
     @property
@@ -169,7 +170,10 @@ class LineField(Field):
 
     def on_input_changed(self, event: Input.Changed) -> None:
         event.stop()
-        self.changed()
+        # The input tells of what it was given, too, a moment late.
+        if event.value != self._known:
+            self._known = event.value
+            self.changed()
 
     def on_input_submitted(self, event: Input.Submitted) -> None:
         event.stop()
@@ -203,6 +207,7 @@ class AreaField(Field):
         self._area = SafeArea(shown, soft_wrap=True, show_line_numbers=False, tab_behavior="focus")
         self._area.read_only = self._large is not None
         self._area.highlight_cursor_line = False
+        self._known = self._area.text
 
     def control(self) -> Widget:
         return self._area
@@ -226,6 +231,7 @@ class AreaField(Field):
         self._large = value if len(value) > AREA_CAP else None
         self._area.read_only = self._large is not None
         self._area.load_text(self._large_note(value) if self._large is not None else editable_text(value))
+        self._known = self._area.text
 
     @property
     def items(self) -> list[str]:
@@ -253,7 +259,9 @@ class AreaField(Field):
 
     def on_text_area_changed(self, event: TextArea.Changed) -> None:
         event.stop()
-        self.changed()
+        if self._area.text != self._known:
+            self._known = self._area.text
+            self.changed()
 
 
 class ReadingField(Field):

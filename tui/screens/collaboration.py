@@ -24,7 +24,17 @@ from tui.forms.drafts import Drafts
 from tui.legal import Context
 from tui.screens.find import FindBar
 from tui.screens.frame import ActionBar, bindings, home
-from tui.screens.panes import DeliverablesPane, EventDetail, FindingsPane, Loading, Panels, Summary, next_of, place_of
+from tui.screens.panes import (
+    DeliverablesPane,
+    EventDetail,
+    FindingsPane,
+    Loading,
+    Panels,
+    Summary,
+    log_problem,
+    next_of,
+    place_of,
+)
 from tui.screens.searching import Searching
 from tui.screens.stepping import PastBar, Stepping
 from tui.screens.tabs import Tab, TabStrip
@@ -316,7 +326,8 @@ class CollaborationScreen(Searching, Stepping):
         keys = self._panel_keys()
         for panels in self.query(Panels):
             panels.show(view, keys, now)
-        wanted = BY_ID.get(next_id(self.context()) or "") if view.my_turn else None
+        mine = view.my_turn and log_problem(view) is None
+        wanted = BY_ID.get(next_id(self.context()) or "") if mine else None
         key = self.console_app.keys.shown(wanted) if wanted is not None else ""
         self.query_one(Summary).show(view, wanted.label if wanted is not None else "", key, now)
 

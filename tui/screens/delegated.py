@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import shlex
 from collections.abc import Iterable
+from datetime import datetime
 
 from core.clock import duration
 from core.delegation.desk import PlanView
 from core.delegation.view import CLAIM, Result, RollUp, Row, TaskLine, Timeline
+from tui.when import when
 from tui.widgets.glyphs import Glyphs, Palette, State
 from tui.widgets.pane import Sheet
 
@@ -58,7 +60,14 @@ def rolled(made: RollUp) -> str:
 
 
 def say_delegation(
-    made: Sheet, view: PlanView, shown: Timeline, row: Row, result: Result | None, age: int | None, colours: Palette
+    made: Sheet,
+    view: PlanView,
+    shown: Timeline,
+    row: Row,
+    result: Result | None,
+    age: int | None,
+    now: datetime,
+    colours: Palette,
 ) -> None:
     """A delegation: first what it is worth, then how it was carried, then what was refused meanwhile."""
     word = STATES[row.shown][1]
@@ -89,9 +98,10 @@ def say_delegation(
         made.put("agent", ", ".join(agent))
     made.put("worktree", "none: it may only read" if row.read_only else row.worktree or "not said")
     made.put("prompt", row.prompt_digest or "no digest")
-    ends = [f"launched {row.launched_at or 'never'}" + (f" (seq {row.launched_seq})" if row.launched_seq else "")]
+    launched = when(row.launched_at, now) if row.launched_at else "never"
+    ends = [f"launched {launched}" + (f", seq {row.launched_seq}" if row.launched_seq else "")]
     if row.ended_at is not None:
-        ends.append(f"ended {row.ended_at} (seq {row.ended_seq})")
+        ends.append(f"ended {when(row.ended_at, now)}, seq {row.ended_seq}")
     made.put("times", ends)
     _say_refusals(made, view, shown, row.refusals, colours)
     if row.ended_at is None and row.launched_at is not None:

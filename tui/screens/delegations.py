@@ -13,7 +13,7 @@ from textual.content import Content
 from textual.message import Message
 from textual.widgets import Static
 
-from core.clock import duration
+from core.clock import duration, local, parse
 from core.delegation import desk
 from core.delegation.axis import axis, span
 from core.delegation.desk import PlanView
@@ -286,7 +286,7 @@ class DelegationsScreen(DelegatingScreen):
             age = row.age_s
             if place is not None and place.end is None:
                 age = max(0, int(self._now.timestamp() - place.start))
-            delegated.say_delegation(made, view, timeline, row, result, age, colours)
+            delegated.say_delegation(made, view, timeline, row, result, age, self._now, colours)
         elif task is not None:
             delegated.say_task(made, view, timeline, task, colours, self.rows.signs)
         delegated.say_frame(made, view, timeline, colours)
@@ -370,7 +370,7 @@ class DelegationsScreen(DelegatingScreen):
                 return
             name = f"{event.get('type')}" if event is not None else "nothing"
             about = (event.get("delegation_id") or event.get("task") or "") if event is not None else ""
-            when = f", {event.get('ts')}" if event is not None else ""
+            when = f", {local(parse(event.get('ts')), '%H:%M', '--:--')}" if event is not None else ""
             what = f"as it was after seq {max(1, until)}: {name} {about}".rstrip() + when
             self.post_message(self.Went(view.path, Past(view.path, max(1, until), what, timeline), None))
 

@@ -16,7 +16,7 @@ from textual.widgets import Static
 
 from core.acp.declare import generated_gates
 from core.acp.documents import deliverable_status, scan_decisions, section_filled
-from core.acp.model import Deliverable, Deliverables, Document, Event
+from core.acp.model import LOG, Deliverable, Deliverables, Document, Event
 from core.acp.view import NextAction
 from core.clock import duration
 from core.finding import Finding
@@ -40,6 +40,10 @@ def place_of(where: str | None) -> tuple[str, int | None]:
 
 MANY = 2000
 """Findings that are listed; a folder with more of them has one cause for most."""
+
+
+REASON = 160
+"""Cells of the reason of a block that are shown beside what is next; the log has all of it."""
 
 
 class Loading(Static):
@@ -67,13 +71,33 @@ class Panels(VerticalScroll):
 
     def show(self, view: FolderView, keys: Sequence[tuple[str, str]], now: datetime) -> None:
         """The three panels for a view; `keys` are (key, label) of what can be done, the next action first."""
-        self.query_one(NextPanel).show(next_of(view), keys)
+        self.query_one(NextPanel).show(next_of(view), keys, tone_of(view))
         self.query_one(WaitingPanel).show(view.people, view.me, now)
         self.query_one(GatesPanel).show(view.gates)
 
 
+def log_problem(view: FolderView) -> Finding | None:
+    """Why the log takes no more events; a torn last line is no reason, the next writer sets it aside."""
+    wrong = (item for item in view.findings if item.severity == "error" and place_of(item.where)[0] == LOG)
+    return next((item for item in wrong if item.code not in ("log_torn", "event_after_terminal")), None)
+
+
+def tone_of(view: FolderView) -> State:
+    """How what is next is marked where it is not this person's turn."""
+    stopped = view.past is None and (view.state.phase == "blocked" or log_problem(view) is not None)
+    return State.FAILED if stopped else State.UNKNOWN
+
+
 def next_of(view: FolderView) -> NextAction:
     """The next action, or what must be said before there can be one."""
+    if view.next is not None and view.past is None:
+        problem, last = log_problem(view), next(reversed(view.snapshot.events), None)
+        if problem is not None:
+            text = f"nothing can be appended: {problem.cause}. The tab Findings shows all."
+            return NextAction(text, None, problem.next_command)
+        if view.state.phase == "blocked" and last is not None and last.name == "blocked" and last.summary:
+            text = f"blocked by {last.actor}: {fit_str(last.summary, REASON)} - {view.next.text}"
+            return NextAction(text, None, view.next.command)
     if view.next is not None:
         return view.next
     if view.setup is None:
@@ -107,8 +131,10 @@ class Summary(Widget):
             text.append(f"{signs.state(State.MINE)} Your turn: {self._label}", colours.accent)
             text.append(f"  {self._key}", colours.strong)
         else:
-            said = inert(next_of(view).text)
-            text.append(fit_str(said[:1].upper() + said[1:], width, signs.cut), colours.text)
+            tone, said = tone_of(view), inert(next_of(view).text)
+            if tone is State.FAILED:
+                text.append(f"{signs.state(tone)} ", colours.state(tone))
+            text.append(fit_str(said[:1].upper() + said[1:], width - text.cell_len, signs.cut), colours.text)
         right = self._right(view, signs.dot, signs.cut, width - text.cell_len - 2)
         text.append(" " * max(0, width - text.cell_len - cells(right)))
         text.append(right, colours.muted)

@@ -13,6 +13,7 @@ from textual.content import Content
 from textual.message import Message
 from textual.widgets import Static
 
+from core.clock import local, parse
 from core.finding import Finding, Refused
 from core.inbox import InboxItem
 from core.sanitize import inert
@@ -184,6 +185,9 @@ class RunScreen(ConsoleScreen):
     def tick(self) -> None:
         if self.run_now is not None and self.run_now.open and self._past is None:
             self._draw_head()
+            if self.app.animation_level != "none":
+                # What is in flight grows.
+                self._lanes = (None, [])
             self.grid.relayout()
 
     # Drawing.
@@ -243,7 +247,8 @@ class RunScreen(ConsoleScreen):
             line = Text.assemble(
                 (f"{signs.state(State.WARN)} as it was after event {moment.seq}", colours.warn), end=""
             )
-            line.append(f" of {len(self._unfolded.moments)}, {moment.at}  ", colours.text)
+            clock = local(parse(moment.at), "%H:%M:%S", "--:--:--")
+            line.append(f" of {len(self._unfolded.moments)}, {clock}  ", colours.text)
             line.append("0 returns to now  ", colours.strong)
             line.append(inert(moment.text), colours.muted)
             past.update(fit(line, max(8, self.size.width - 2), signs.cut))
@@ -257,7 +262,8 @@ class RunScreen(ConsoleScreen):
         if run is None or unfolded is None:
             return Text("", end="")
         if self._part == STEPS:
-            return self._lines.step(run.steps[index], self._lane_of(run, index, lane_room(width)), width)
+            place = self._lane_of(run, index, lane_room(width))
+            return self._lines.step(run.steps[index], place, self._moment(run), width)
         if self._part == TIMELINE:
             later = self._index is not None and index > self._index
             return self._lines.moment(unfolded.moments[index], later, width)
@@ -266,6 +272,11 @@ class RunScreen(ConsoleScreen):
             return self._lines.question(entry, width) if entry is not None else Text("", end="")
         return self._lines.spec(run)[index]
 
+    def _moment(self, run: Run) -> int:
+        """Up to when open steps have lasted: now, or the event that is looked back to."""
+        now = self.desk.now if self.desk is not None and self._past is None else run.last_at
+        return min(now, run.completed_at or now)
+
     def _lane_of(self, run: Run, index: int, width: int) -> Lane | None:
         """Where a step lies among the five hundred around it."""
         if not width:
@@ -273,9 +284,9 @@ class RunScreen(ConsoleScreen):
         first = index // 500 * 500
         key = (first, width, len(run.steps))
         if self._lanes[0] != key:
-            now = self.desk.now if self.desk is not None else run.last_at
+            now = self._moment(run)
             steps = [run.steps[at] for at in range(first, min(len(run.steps), first + 500))]
-            self._lanes = (key, lanes(steps, width, min(now, run.completed_at or now)))
+            self._lanes = (key, lanes(steps, width, now))
         return self._lanes[1][index - first]
 
     def _spec_sheet(self, width: int) -> list[Text]:

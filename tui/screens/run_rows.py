@@ -57,14 +57,16 @@ class Lines:
     colours: Palette
     signs: Glyphs
 
-    def step(self, step: Step, place: Lane | None, width: int) -> Text:
-        """State, item, attempt, time taken, the step as a piece of the line of time, cause."""
+    def step(self, step: Step, place: Lane | None, now: int, width: int) -> Text:
+        """State, item, attempt, time taken (until `now`, in milliseconds), its piece of the line of time, cause."""
         state, word = RESULTS.get(step.result, (State.UNKNOWN, step.result))
         style = self.colours.state(state)
         made = Text.assemble((pad(f"{self.signs.state(state)} {word}", 12), style), end="", no_wrap=True)
         made.append(pad(inert(step.item), min(28, max(10, width // 4))) + "  ", self.colours.text)
         attempt = f"{step.attempt}" + (f".{step.resumes}" if step.resumes else "")
-        took = duration(step.duration_ms / 1000) if step.duration_ms is not None else ""
+        open_for = now - step.spawned_at if step.result == "pending" else None
+        spent = step.duration_ms if step.duration_ms is not None else open_for
+        took = duration(spent / 1000) if spent is not None else ""
         made.append(f"{attempt:>4} {took:>9}  ", self.colours.muted)
         if place is not None:
             made.append_text(lane(place.start, place.length, lane_room(width), style, self.signs))

@@ -32,6 +32,7 @@ from tui.screens.choose import Choice, ChooseScreen
 from tui.screens.find import FindBar
 from tui.screens.frame import bindings
 from tui.screens.listing import AGE, ListScreen, Table, age
+from tui.when import when
 from tui.widgets.glyphs import State, palette
 from tui.widgets.pane import Pane, Sheet
 from tui.widgets.rows import Cell, Column, Heading, Row, RowList
@@ -305,12 +306,15 @@ class TriageScreen(ListScreen):
         made.put("signal", seen.signal.splitlines()[:12] or [""])
 
     def _say_sightings(self, made: Sheet, seen: Seen) -> None:
-        times = f"{seen.sightings}, first {seen.first_seen}, last {seen.last_seen}"
-        made.put("sightings", times + (f" by {seen.by}" if seen.by else ""))
         if seen.target is not None:
             made.put("settled", f"{seen.status}: {seen.target}")
         elif seen.status == "recurring":
             made.put("waits", "for a name: p promotes it to a code, a makes it mean one that exists")
+        now = self.console_app.clock.now()
+        made.put("sightings", f"{seen.sightings}" + (f", the last by {seen.by}" if seen.by else ""))
+        made.put("first", when(seen.first_seen, now))
+        if seen.sightings > 1:
+            made.put("last", when(seen.last_seen, now))
 
     # The signal.
 

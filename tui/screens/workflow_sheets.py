@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import shlex
 from collections.abc import Sequence
+from datetime import UTC, datetime
 from pathlib import Path
 
 from rich.text import Text
@@ -19,6 +20,7 @@ from core.workflow.model import Entry, Rule
 from core.workflow.state import Run
 from core.workflow.view import RunRow
 from core.workflow.view_learning import ProposalView
+from tui.when import when
 from tui.widgets.glyphs import Glyphs, Palette, State
 from tui.widgets.pane import Sheet
 from tui.widgets.progress import bar
@@ -37,6 +39,11 @@ COUNTED = ("success", "skipped", "partial", "fail", "error", "escalated", "block
 def quoted(path: Path) -> str:
     """A path as a word of a command."""
     return shlex.quote(str(path))
+
+
+def moment(desk: Workflows) -> datetime:
+    """Engine time of this moment."""
+    return datetime.fromtimestamp(desk.now / 1000, UTC)
 
 
 def counts(row: RunRow) -> str:
@@ -71,7 +78,8 @@ def say_run(made: Sheet, desk: Workflows, row: RunRow, colours: Palette, signs: 
     if row.stopped_by is not None:
         made.put("stopped", f"by {row.stopped_by}")
     began, until = times.read(row.started_at) or 0, times.read(row.completed_at) or desk.now
-    made.put("started", f"{row.started_at} by {row.by}, {row.mode} mode; {duration((until - began) / 1000)}")
+    lasted = f"; it took {duration((until - began) / 1000)}" if row.completed_at is not None else ""
+    made.put("started", f"{when(row.started_at, moment(desk))} by {row.by}, {row.mode} mode{lasted}")
     if row.spec_changed:
         made.put("spec", "the file changed since; the run keeps what it began with", colours.warn)
     made.put("run", row.run_id)
@@ -100,7 +108,8 @@ def say_entry(
         made.put("rule", shown.rule)
     if shown.deadline is not None:
         late = " (overdue)" if shown.overdue else ""
-        made.put("deadline", f"{shown.deadline}, then {shown.at_deadline}{late}", colours.warn if late else None)
+        due = when(shown.deadline, moment(desk))
+        made.put("deadline", f"{due}, then {shown.at_deadline}{late}", colours.warn if late else None)
     for label, value in facts.items():
         made.put(label, value)
     if shown.alike:
@@ -117,7 +126,9 @@ def say_fold(made: Sheet, desk: Workflows, entries: Sequence[Entry], colours: Pa
     say_entry(made, desk, entries[0], colours, signs)
 
 
-def say_proposal(made: Sheet, item: ProposalView, proposed: str | None, colours: Palette, signs: Glyphs) -> None:
+def say_proposal(
+    made: Sheet, desk: Workflows, item: ProposalView, proposed: str | None, colours: Palette, signs: Glyphs
+) -> None:
     """Evidence, what approving would change, and which other options it could be approved as."""
     made.put("proposal", f"{item.id} ({item.state})", colours.strong)
     made.put("about", item.title)
@@ -129,17 +140,17 @@ def say_proposal(made: Sheet, item: ProposalView, proposed: str | None, colours:
     if others:
         made.put("or instead", ", ".join(others))
     made.put("evidence", [f"{name}: {text}" for name, text in item.evidence])
-    made.put("until", item.expires_at)
+    made.put("expires", when(item.expires_at, moment(desk)))
 
 
-def say_rule(made: Sheet, rule: Rule, colours: Palette) -> None:
+def say_rule(made: Sheet, desk: Workflows, rule: Rule, colours: Palette) -> None:
     """What a rule answers, how often it did, how well that went."""
     pattern = rule.pattern
     made.put("rule", f"{rule.id} ({rule.state})", colours.strong)
     made.put("when", f"{pattern.workflow}: {pattern.kind} of {pattern.agent}, cause {pattern.cause or 'none'}")
     made.put("answers", rule.option_id)
     made.put("used", f"{rule.uses} times; confidence {rule.confidence}")
-    made.put("approved", f"by {rule.approved_by} at {rule.approved_at}, from {rule.proposal}")
+    made.put("approved", f"by {rule.approved_by} {when(rule.approved_at, moment(desk))}, from {rule.proposal}")
     if rule.revoked_by is not None:
         made.put("revoked", f"by {rule.revoked_by}")
     if rule.state == "suspended":

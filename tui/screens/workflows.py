@@ -267,9 +267,9 @@ class WorkflowsScreen(ListScreen):
             for item in desk.proposals:
                 if item.id == name:
                     known = learning.proposals[name].proposes.option_id
-                    sheets.say_proposal(made, item, known, colours, signs)
+                    sheets.say_proposal(made, desk, item, known, colours, signs)
         elif kind == rows.RULE and name in learning.rules:
-            sheets.say_rule(made, learning.rules[name], colours)
+            sheets.say_rule(made, desk, learning.rules[name], colours)
         elif kind == rows.SPEC and name in desk.specs:
             sheets.say_workflow(made, desk, desk.specs[name], colours)
         return made.lines

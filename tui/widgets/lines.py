@@ -226,14 +226,15 @@ class LineView(SearchableView, can_focus=True):
     def cursor_moved(self) -> None:
         """Called when the current line is another one."""
 
-    def _reveal(self, index: int) -> None:
+    def _reveal(self, index: int, headed: bool = False) -> None:
+        """Bring a line into view; `headed`: with the heading above it, even if the line itself is in view."""
         height = max(1, self.scrollable_content_region.height)
         top = self.scroll_offset.y
-        if index < top:
-            # The heading of a group comes into view with its first row.
-            first = index
-            while first > 0 and index - first < height - 1 and not self.selectable(first - 1):
-                first -= 1
+        # The heading of a group comes into view with its first row.
+        first = index
+        while first > 0 and index - first < height - 1 and not self.selectable(first - 1):
+            first -= 1
+        if index < top or (headed and first < top <= index):
             self._go(first)
         elif index >= top + height:
             self._go(index - height + 1)
@@ -339,7 +340,7 @@ class LineView(SearchableView, can_focus=True):
             self._strips.clear()
             self.resized(self._width)
         if self._has_cursor and self._cursor >= 0:
-            self._reveal(self._cursor)
+            self._reveal(self._cursor, headed=True)
 
     def on_mount(self) -> None:
         self.virtual_size = Size(1, max(1, self.line_count))

@@ -52,8 +52,8 @@ class Sheet:
             self.lines.append(Text("", end=""))
 
     def title(self, text: str) -> None:
-        """A muted line of its own."""
-        self.lines.append(Text(inert(text), self._muted, end=""))
+        """Muted words on lines of their own."""
+        self.lines += [Text(piece, self._muted, end="") for piece in wrap(inert(text), self.width)]
 
     def plain(self, text: str, code: bool = False) -> Text:
         """A line as it stands, inert already."""

@@ -103,11 +103,13 @@ class NextPanel(Panel):
 
     _action: NextAction | None = None
     _keys: tuple[tuple[str, str], ...] = ()
+    _tone = State.UNKNOWN
 
-    def show(self, action: NextAction, keys: Sequence[tuple[str, str]] = ()) -> None:
-        """`keys` are (key, label) pairs of what makes sense now, the next action first."""
-        if (action, tuple(keys)) != (self._action, self._keys):
-            self._action, self._keys = action, tuple(keys)
+    def show(self, action: NextAction, keys: Sequence[tuple[str, str]] = (), tone: State = State.UNKNOWN) -> None:
+        """`keys` are (key, label) pairs of what makes sense now, the next action first; `tone` marks what is nobody's
+        turn."""
+        if (action, tuple(keys), tone) != (self._action, self._keys, self._tone):
+            self._action, self._keys, self._tone = action, tuple(keys), tone
             self.changed()
 
     def lines(self, width: int) -> list[Text]:
@@ -121,7 +123,7 @@ class NextPanel(Panel):
             made += hanging(" ", colours.muted, action.text, width, colours.muted)
         else:
             text = action.text[:1].upper() + action.text[1:]
-            made = hanging(signs.state(State.UNKNOWN), colours.muted, text, width, colours.text)
+            made = hanging(signs.state(self._tone), colours.state(self._tone), text, width, colours.text)
         if self._keys:
             made.append(Text(""))
         size = max((cell_len(key) for key, _ in self._keys), default=0)
@@ -171,7 +173,8 @@ class WaitingPanel(Panel):
             return (State.MINE if person.id == self._me else State.WAITING), age
         if not person.did:
             return State.UNKNOWN, "owner" if person.owner else "nothing yet"
-        return State.DONE, DONE_WORDS.get(person.did, inert(person.did))
+        state = State.FAILED if person.did == "blocked" else State.DONE
+        return state, DONE_WORDS.get(person.did, inert(person.did))
 
 
 class GatesPanel(Panel):

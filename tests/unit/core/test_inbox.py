@@ -102,6 +102,26 @@ def test_whose_turn_it_is_at_every_step(make_folder: MakeFolder, clock: FixedClo
     assert len(ids) == 11
 
 
+@pytest.mark.parametrize(
+    ("state", "action", "verb"),
+    [
+        (State("drafting", "reader", ("reader",), 1), "draft the deliverable", "draft"),
+        (State("drafting", "reader", ("reader",), 2, drafted=True), "submit the proposal", "submit"),
+        (State("readiness_check", "reader", ("reader",), 9, drafted=True), "freeze the deliverable", "freeze"),
+        (State("readiness_check", "reader", ("reader",), 10, drafted=True, frozen=True), "pass readiness", "ready"),
+        (
+            State("readiness_check", "reader", ("reader",), 11, readiness_passed=True, drafted=True, frozen=True),
+            "conclude",
+            "complete",
+        ),
+    ],
+    ids=lambda value: value if isinstance(value, str) else "",
+)
+def test_a_deliverable_comes_first(state: State, action: str, verb: str) -> None:
+    made = wanted(item(schema=2, phase=state.phase, state=state))
+    assert (made.action, shlex.split(made.command)[1]) == (action, verb)
+
+
 @pytest.mark.parametrize("me", ["reader", "server", None])
 def test_a_block_waits_for_everybody(me: str | None) -> None:
     blocked = item(phase="blocked", waiting_for=(), last=replace_event(summary="No host"))

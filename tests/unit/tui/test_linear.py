@@ -11,7 +11,8 @@ import pytest
 
 from core.acp.reader import read
 from core.acp.view import gates, next_action
-from tests.tools_keys import TABLES, table_in
+from tests.tables import table_in
+from tests.tools_keys import TABLES
 from tui.action import DIFF, FOLDER, INBOX, LIST, STORY
 from tui.actions import ACTIONS
 from tui.cli import MODULES, main

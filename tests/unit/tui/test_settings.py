@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from dataclasses import fields
+from dataclasses import fields, replace
 from pathlib import Path
 
 import pytest
 
 from core.state import UserState
 from tui.actions import Keys
+from tui.keymap import resolve
 from tui.settings import Settings, Who, config_path, keymap_finding, load, no_colour, remember, state_path
 
 GOOD = """\
@@ -146,3 +147,14 @@ def test_choices_are_remembered(tmp_path: Path) -> None:
     assert who.of(tmp_path / "f", PEOPLE) == "reader"
     assert who.of(tmp_path / "g", PEOPLE) == "server"
     assert who.anywhere() == "server"
+
+
+def test_the_settings_that_the_readme_shows_are_all_there_are(tmp_path: Path) -> None:
+    readme = (Path(__file__).parents[3] / "README.md").read_text(encoding="utf-8")
+    text = readme.split("```toml\n")[1].split("```")[0]
+    loaded = load(write(tmp_path, text))
+    assert loaded.findings == ()
+    named = {line.split("=")[0].strip(" []") for line in text.splitlines() if line and not line.startswith("next")}
+    assert {name.split("]")[0] for name in named} == {one.name for one in fields(Settings)}
+    assert resolve(loaded.settings.keymap)[1] == []
+    assert loaded.settings == replace(Settings(), editor="vi", identity="ana", keymap={"next-waiting": "j"})

@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 from core.acp import history, reader, store
-from core.acp.model import DOCUMENTS
+from core.acp.model import DOCUMENTS, Draft
 from core.acp.store import Appended
 from core.files import LINE_CAP, Root, set_fault, sha256
 from core.finding import Refused
@@ -91,9 +91,20 @@ def test_mending_and_being_refused_says_both(folder: Path, act: Callable[..., Ap
 
 def test_what_is_in_the_way_of_temporary_files_stops_nobody(folder: Path, act: Callable[..., Appended]) -> None:
     (folder / ".collab/tmp-folder").mkdir()
-    (folder / ".collab/tmp-1-abc").write_text("left by a killed writer")
+    (folder / ".collab/tmp-1-0a1b2c3d").write_text("left by a killed writer")
     act("server", "proposal_submitted")
-    assert not (folder / ".collab/tmp-1-abc").exists()
+    assert not (folder / ".collab/tmp-1-0a1b2c3d").exists()
+
+
+@pytest.mark.parametrize("event", ["initialized", "proposal_submitted", "blocked"])
+def test_a_log_that_went_away_is_not_begun_anew(folder: Path, event: str) -> None:
+    (folder / "events.jsonl").unlink()
+    before = (folder / "protocol.json").read_bytes()
+    with pytest.raises(Refused) as refused:
+        store.append(folder, Draft("server", event, "x"))
+    assert codes(refused) == ["file_missing"]
+    assert not (folder / "events.jsonl").exists()
+    assert (folder / "protocol.json").read_bytes() == before
 
 
 def test_a_torn_line_in_the_history_costs_only_itself(folder: Path, act: Callable[..., Appended]) -> None:

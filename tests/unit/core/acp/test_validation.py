@@ -14,6 +14,7 @@ from hypothesis import strategies as st
 
 from core.acp.check import check
 from core.acp.model import DOCUMENTS, FORBIDDEN_FILES, REQUIRED_FILES
+from core.acp.store import mend
 from core.acp.templates import initialize
 from core.acp.view import gates, next_action, options, people
 from core.finding import Finding
@@ -134,6 +135,21 @@ def test_faults_of_the_setup(folder: Path, changes: dict[str, Any], cause: str) 
     setup_with(folder, **changes)
     assert cause in causes(folder)
     assert ("setup_invalid", "error") in found(folder) or ("projection_stale", "error") in found(folder)
+
+
+@pytest.mark.parametrize("log", ["", "{}\n"])
+def test_nobody_is_waited_for_before_the_log_begins(folder: Path, log: str) -> None:
+    (folder / "events.jsonl").write_text(log)
+    stale = [item for item in check(folder)[1] if item.code == "projection_stale"]
+    assert [item.cause for item in stale] == [
+        "protocol.json waitingFor is ['server'], expected []; events.jsonl has no initialized event"
+    ]
+    assert stale[0].next_command == f"collab show --folder {folder}"
+    before = (folder / "protocol.json").read_bytes()
+    assert mend(folder) == []
+    assert (folder / "protocol.json").read_bytes() == before
+    setup_with(folder, waitingFor=[])
+    assert "projection_stale" not in [code for code, _ in found(folder)]
 
 
 @pytest.mark.parametrize(

@@ -201,6 +201,9 @@ def test_circles() -> None:
     assert codes(resolve(top, **chain(a=["top"], b=[]))) == [("parent_ref_cycle", "error")]
     assert codes(resolve(top, **chain(a=["a"], b=[]))) == [("parent_ref_cycle", "error")]
     assert codes(resolve(top, **chain(a=[], b=[], x=["x"]))) == []
+    twice = data(envelope("c", producer="mill", parent_refs=[ref("c")]))
+    found = resolve(top, **chain(a=["c"], b=[], c=["top"]), other=twice)
+    assert codes(found) == [("parent_ref_cycle", "error"), ("receipt_id_duplicate", "warning")]
 
 
 def test_a_long_chain_is_walked() -> None:

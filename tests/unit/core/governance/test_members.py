@@ -48,11 +48,16 @@ def test_names_and_number() -> None:
 def test_a_cell_cannot_break_the_table() -> None:
     rows = SHIPPED["members"]
     made, _, _ = rules.members(
-        "m", data(changed({**rows[0], "owns": "a|b\r\nc\u2028d", "emits": [], "consumes": ["x|", "y"]}, *rows[1:]))
+        "m",
+        data(
+            changed(
+                {**rows[0], "owns": "a|b\r\nc\u2028d", "emits": [], "consumes": ["x|", "y"], "must": "m\n"}, *rows[1:]
+            )
+        ),
     )
     assert made is not None
     text = view.table(made)
-    assert text.splitlines()[2].startswith("| project agents | a\\|b c d | none | x\\|, y | report guarded")
+    assert text.splitlines()[2].startswith("| project agents | a\\|b c d | none | x\\|, y | m  |")
     assert text.startswith("| Component | Owns | Emits | Consumes | MUST |\n| --- | --- | --- | --- | --- |\n")
     assert text.count("\n") == 18
 

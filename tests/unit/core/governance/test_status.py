@@ -88,6 +88,10 @@ def test_too_few(state: str, payload: Any) -> None:
                 "done_requires_proof",
             ],
         ),
+        (
+            status("needs_competition", needs_human=PAYLOADS["needs_human"], changed=[]),
+            ["state_payload_missing", "state_payload_forbidden", "changed_required"],
+        ),
         (status(changed=None), ["field_invalid"]),
         (status(changed=["x", " "]), ["field_blank"]),
         (status("failed", failure={"triage": {"code": " ", "cause": "c"}}), ["field_blank"]),

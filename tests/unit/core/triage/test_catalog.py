@@ -73,14 +73,18 @@ def test_all_field_faults_are_reported_and_no_others() -> None:
     assert codes == ["field_blank", "field_invalid", *["field_missing"] * 6]
 
 
-def test_all_cross_field_faults_are_reported() -> None:
-    broken = document(entry(), entry(match=[""]), entry(code="FAIL"), aliases={"x": "nope"})
-    assert [item.code for item in faults(broken)] == [
-        "catalog_code_duplicate",
-        "catalog_token_empty",
-        "catalog_code_forbidden",
-        "catalog_alias_not_minted",
-        "catalog_alias_target_unknown",
+def test_all_cross_field_faults_are_reported_in_the_order_of_the_rules() -> None:
+    aliases = {MINTED: "PASS", "x": "nope"}
+    broken = document(entry(match=[""]), entry(code=MINTED), entry(code="FAIL"), entry(), entry(), aliases=aliases)
+    assert told(broken) == [
+        ("catalog_code_duplicate", "c.json#/codes/3/code"),
+        ("catalog_code_duplicate", "c.json#/codes/4/code"),
+        ("catalog_code_forbidden", "c.json#/codes/2/code"),
+        ("catalog_code_minted_shape", "c.json#/codes/1/code"),
+        ("catalog_token_empty", "c.json#/codes/0/match/0"),
+        ("catalog_alias_not_minted", "c.json#/aliases/x"),
+        ("catalog_alias_target_unknown", "c.json#/aliases/x"),
+        ("catalog_alias_target_forbidden", f"c.json#/aliases/{MINTED}"),
     ]
 
 

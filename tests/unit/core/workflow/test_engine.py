@@ -53,6 +53,18 @@ def test_packets_that_are_rejected(packet: dict[str, Any], reason: str) -> None:
     assert made["runs"][0]["rejected_signals"] == int(known)
 
 
+def test_rejected_packets_stand_in_order_of_arrival_whatever_they_belong_to() -> None:
+    stray, known = {"in_reply_to": "x/0/1"}, {"in_reply_to": f"{RUN}/0/1", "from": "vps"}
+    packets = [{"from": "porter", "signal": "RETURN", **one} for one in (known, stray, known, stray)]
+    made = play(spec(), GO, *(signal(1, id=f"p{number}", **one) for number, one in enumerate(packets)))
+    assert [(item["id"], item["reason"]) for item in made["rejected"]] == [
+        ("p0", "sender"),
+        ("p1", "unknown"),
+        ("p2", "sender"),
+        ("p3", "unknown"),
+    ]
+
+
 def test_a_packet_is_matched_by_place_and_extra_nulls_do_not_count() -> None:
     payload = {"result": "ok", "context": None, "odd": None}
     packet = {

@@ -185,6 +185,18 @@ def test_deadlines(act: str, options: str, state: str, outcome: str) -> None:
         assert found["overdue"] is True
 
 
+def test_a_deadline_never_picks_an_option_of_an_agent() -> None:
+    """An agent's `skip` is its own, so the deadline's is not offered: only a reminder is left."""
+    more = "on_escalate: {deadline: 1m, on_deadline: skip, remind_every: 10m}"
+    asked = reply(1, "a", signal="ESCALATE", options=["skip", "wait"])
+    made = play(spec("[a]", more=more), GO, asked, {"at": 700, "tick": True})
+    found = entry(made)
+    assert (found["state"], found["overdue"], found["decision"], len(made["emitted"])) == ("open", True, None, 1)
+    assert [notice["event"] for notice in made["notifications"]] == ["ESCALATE", "REMINDER", "REMINDER"]
+    usual = play(spec("[a]", more=more), GO, reply(1, "a", signal="ESCALATE"), {"at": 700, "tick": True})
+    assert (entry(usual)["state"], usual["runs"][0]["final"][0]["result"]) == ("expired", "skipped")
+
+
 def test_a_deferred_question_reminds_once_and_may_be_deferred_again() -> None:
     made = play(
         spec("[a]"),

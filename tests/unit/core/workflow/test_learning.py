@@ -214,6 +214,23 @@ def test_an_agents_own_option_can_be_learned() -> None:
     assert made["rules"][0]["confidence"] == 1
 
 
+@pytest.mark.parametrize("name", ["retry", "skip", "unblocked", "approve"])
+def test_an_agents_own_option_is_its_own_whatever_its_name(name: str) -> None:
+    """What a rule does is what the person's answer did: a new attempt that hears the choice."""
+
+    def asking(item: str, at: float) -> dict[str, Any]:
+        return reply(at, item, signal="ESCALATE", options=[name, "y"])
+
+    steps = [start(0)]
+    for number, item in enumerate("ab", 1):
+        steps += [asking(item, number * 10), decide(number * 10 + 1, number, name), reply(number * 10 + 2, item)]
+    made = play(spec("[a, b, c]", more=SAFE), *steps, {"at": 25, "approve": {"proposal": 1}}, asking("c", 30))
+    record = made["runs"][0]
+    assert made["emitted"][-1]["payload"]["context"]["decision"] == {"option_id": name, "args": None, "note": None}
+    assert (record["auto_resolved"], record["retries"], record["outcome"]) == (1, 0, "running")
+    assert record["final"][2] == {"index": 2, "item": "c", "result": "pending", "by": None}
+
+
 def test_revoking_is_immediate_and_begins_the_count_anew() -> None:
     text = spec("[a]", more=SAFE)
     made = approved(

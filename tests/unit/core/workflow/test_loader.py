@@ -211,6 +211,9 @@ def test_a_chain_compiles_to_the_same_model() -> None:
         (["type: porter, on_fail: goto 1"], [("E_ROUTE_SHAPE", 3, 38)]),
         (["agents: [broadcast]"], [("E_VALUE", 3, 24)]),
         (["agents: porter, type: porter"], [("E_TYPE", 3, 23)]),
+        (["agents: porter"], [("E_TYPE", 3, 23)]),
+        (["agents: []"], [("E_KEY_MISSING", 3, 5)]),
+        (["agents: ~"], [("E_KEY_MISSING", 3, 5)]),
         (["agents: [ghost, porter]"], [("W_AGENT_UNKNOWN", 3, 24)]),
     ],
 )
