@@ -6,7 +6,9 @@ from collections import Counter
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from textual._styles_cache import StylesCache
 from textual.app import App
+from textual.await_complete import AwaitComplete
 
 from core.inbox import InboxItem
 from tui.screens.collaboration import CollaborationScreen
@@ -38,6 +40,14 @@ class Navigation(App[int]):
         """The topmost screen of the console, below any form or dialog."""
         screens = self.console_screens()
         return screens[-1] if screens else None
+
+    def pop_screen(self) -> AwaitComplete:
+        """Close the topmost screen, and let go of it."""
+        # Textual remembers two colours for each widget, and with them the widget's lines (Textualize/textual#6665).
+        clear = getattr(StylesCache.get_inner_outer, "cache_clear", None)
+        if clear is not None:
+            clear()
+        return super().pop_screen()
 
     async def to_base(self) -> bool:
         """Close forms and dialogs; what was written in them is kept as a draft. False when one does not close now."""

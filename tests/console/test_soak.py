@@ -7,12 +7,13 @@ threads of console and daemon are read from `/proc`, and their table is printed.
 
 from __future__ import annotations
 
+import gc
 import json
 import os
 import subprocess
 import sys
 import time
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from itertools import cycle
@@ -20,12 +21,15 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from textual._styles_cache import StylesCache
 
 from core.acp.templates import initialize
-from tests.conftest import FixedClock, console_script
+from tests.conftest import FixedClock, MakeFolder, console_script
 from tests.console.pty_driver import PtyConsole, environment
 from tests.tables import publish
 from tests.unit.core.workflow.stage import lay, spec
+from tui.app import ConsoleApp
+from tui.screens.collaboration import CollaborationScreen
 
 HALF_AN_HOUR = 1800.0
 WARM_AFTER = 200.0
@@ -172,6 +176,29 @@ def test_nothing_grows(tmp_path: Path, own_home: Any) -> None:
     for name, figures in found.items():
         flat(name, figures, warm)
     publish("soak", shown)
+
+
+async def test_closed_screens_leave_nothing(
+    console: Callable[..., ConsoleApp], make_folder: MakeFolder, until: Any
+) -> None:
+    make_folder("talk")
+    app = console(me="reader")
+
+    def kept() -> int:
+        gc.collect()
+        return sum(isinstance(one, StylesCache) for one in gc.get_objects())
+
+    async with app.run_test(size=(120, 36)) as pilot:
+        held = []
+        for _ in range(6):
+            await pilot.press("2")
+            await until(pilot, lambda: app.current_mode == "collaborations" and len(app.screen_stack) == 1)
+            held.append(kept())
+            await pilot.press("enter")
+            await until(pilot, lambda: isinstance(app.screen, CollaborationScreen))
+            await pilot.pause()
+        # A screen that closes may be drawn once more on its way out; nothing of those before it is there.
+        assert held[-1] <= held[2] + 5, held
 
 
 def test_what_grows_would_be_told() -> None:

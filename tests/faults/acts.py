@@ -30,7 +30,8 @@ GOAL = (
 class Act:
     """A command line in a copy of a folder, `{folder}`.
 
-    `made` fills the folder and names what `{id}` stands for. `once`: done again, it changes nothing more; a refusal leaves no record.
+    `made` fills the folder and names what `{id}` stands for. `once`: done again, it changes nothing more, not
+    even by a record of its refusal.
     `reads` answer in whatever state the folder was left, and write nothing. `after` is what the next writer does.
     """
 
