@@ -11,6 +11,7 @@ import errno
 import hashlib
 import os
 import re
+import shlex
 import stat
 import sys
 from collections.abc import Callable, Iterable, Iterator
@@ -20,9 +21,14 @@ from pathlib import Path
 from typing import BinaryIO
 
 from core.finding import Finding, Refused, error
+from core.renaming import rename_new
 
 LINE_CAP = 1024 * 1024
 DOCUMENT_CAP = 16 * 1024 * 1024
+LOG_CAP = 1024 * 1024 * 1024
+"""A hole costs its writer nothing and its reader all of its length."""
+SWEPT = 1000
+"""Files that one sweep removes at most: whoever fills a folder with them must not stop who writes beside them."""
 _PREFIX = "tmp-"
 _TEMPORARY = re.compile(_PREFIX + r"([0-9]{1,10})-[0-9a-f]{8}")
 _PIECE = 1024 * 1024
@@ -181,10 +187,10 @@ class Root:
                     if not stat.S_ISREG(info.st_mode):
                         return Content(name, None, error("not_a_file", f"{name} is not a regular file", where=name))
                     if info.st_size > cap:
-                        return Content(name, None, _too_large(name, info.st_size, cap), sign(info))
+                        return Content(name, None, too_large(name, info.st_size, cap), sign(info))
                     data = _read_fd(fd, cap + 1, info.st_size)
                     if len(data) > cap:
-                        return Content(name, None, _too_large(name, len(data), cap), sign(info))
+                        return Content(name, None, too_large(name, len(data), cap), sign(info))
                     return Content(name, data, None, sign(info))
                 finally:
                     os.close(fd)
@@ -206,22 +212,27 @@ class Root:
                     return error("path_is_link", cause, where=name)
         return explain(exc, name)
 
-    def open_read(self, name: str) -> tuple[int, os.stat_result]:
-        """A descriptor for streaming reads; the caller closes it. Raises Refused or OSError."""
+    def open_read(self, name: str, cap: int | None = None) -> tuple[int, os.stat_result]:
+        """A descriptor for streaming reads of at most `cap` bytes; the caller closes it. Raises Refused or OSError."""
         with self._parent(name) as (parent, leaf):
             fd = self._open(parent, leaf, os.O_RDONLY)
         info = os.fstat(fd)
         if not stat.S_ISREG(info.st_mode):
             os.close(fd)
             raise Refused(error("not_a_file", f"{name} is not a regular file", where=name))
+        if cap is not None and info.st_size > cap:
+            os.close(fd)
+            raise Refused(too_large(name, info.st_size, cap))
         return fd, info
 
     def pieces(self, name: str, offset: int) -> Iterator[bytes]:
-        """The bytes from `offset` to the end, piece by piece. Raises Refused or OSError."""
-        fd, _ = self.open_read(name)
+        """The bytes from `offset` to the end, piece by piece, `LOG_CAP` in all. Raises Refused or OSError."""
+        fd, _ = self.open_read(name, LOG_CAP)
         try:
             while piece := os.pread(fd, _PIECE, offset):
                 offset += len(piece)
+                if offset > LOG_CAP:
+                    raise Refused(too_large(name, offset, LOG_CAP))
                 yield piece
         finally:
             os.close(fd)
@@ -282,7 +293,8 @@ class Root:
                     info = os.stat(leaf, dir_fd=dir_fd, follow_symlinks=False)
                     if not stat.S_ISREG(info.st_mode):
                         raise Refused(error("not_a_file", f"{name} is not a regular file", where=name))
-                    mode = stat.S_IMODE(info.st_mode)
+                    # The file becomes ours, so a bit that lets others act as its owner must not come with it.
+                    mode = stat.S_IMODE(info.st_mode) & 0o777
                 except FileNotFoundError:
                     pass
                 try:
@@ -303,7 +315,7 @@ class Root:
                     _act("rename", name)
                     if not fresh:
                         os.rename(tmp_leaf, leaf, src_dir_fd=tmp_dir, dst_dir_fd=dir_fd)
-                    elif not _rename_new(tmp_dir, tmp_leaf, dir_fd, leaf):
+                    elif not rename_new(tmp_dir, tmp_leaf, dir_fd, leaf):
                         raise FileExistsError(errno.EEXIST, os.strerror(errno.EEXIST))
                 except OSError:
                     os.unlink(tmp_leaf, dir_fd=tmp_dir)
@@ -319,11 +331,15 @@ class Root:
         """Remove temporary files that killed writers left in the scratch folder.
 
         `locked`: all who write with this scratch folder do so under a lock that is held, so each of them is a
-        leftover; otherwise only those whose process is gone.
+        leftover; otherwise only those whose process is gone. At most `SWEPT` are removed, the others next time.
         """
+        left = SWEPT
         for name in self.names("" if self.scratch == "." else self.scratch):
             made = _TEMPORARY.fullmatch(name)
             if made is not None and (locked or not _alive(int(made[1]))):
+                if not left:
+                    return
+                left -= 1
                 try:
                     self.remove(f"{self.scratch}/{name}")
                 except Refused:
@@ -355,6 +371,7 @@ class Root:
                     info = os.fstat(fd)
                     if not stat.S_ISREG(info.st_mode):
                         raise Refused(error("not_a_file", f"{name} is not a regular file", where=name))
+                    _alone(info, self.path / name)
                     if own_line and info.st_size and os.pread(fd, 1, info.st_size - 1) != b"\n":
                         data = b"\n" + data
                     try:
@@ -379,6 +396,7 @@ class Root:
             with self._parent(name) as (parent, leaf):
                 fd = self._open(parent, leaf, os.O_WRONLY)
                 try:
+                    _alone(os.fstat(fd), self.path / name)
                     _act("truncate", name)
                     os.ftruncate(fd, size)
                     _act("fsync", name)
@@ -393,7 +411,7 @@ class Root:
         try:
             with self._parent(name) as (from_fd, from_leaf), self._parent(target, create=True) as (to_fd, to_leaf):
                 _act("rename", target)
-                if not _rename_new(from_fd, from_leaf, to_fd, to_leaf):
+                if not rename_new(from_fd, from_leaf, to_fd, to_leaf):
                     return False
                 _act("fsync_dir", target)
                 os.fsync(to_fd)
@@ -429,42 +447,51 @@ class Root:
             raise Refused(self.explain(exc, name)) from exc
 
 
+def _alone(info: os.stat_result, path: Path) -> None:
+    """A file that is changed in place has one name: by another it is a file elsewhere. Raises Refused."""
+    if info.st_nlink > 1:
+        old, new = shlex.quote(str(path)), shlex.quote(f"{path}.own")
+        cause = f"{path.name} is a file elsewhere too (a hard link), and writing would change that one"
+        raise Refused(error("not_a_file", cause, f"cp -p {old} {new} && mv {new} {old}", str(path)))
+
+
+_GIVEN = ("/dev/fd/", "/dev/stdin", "/dev/tty", "/proc/self/fd/")
+
+
 def open_named(name: str | Path) -> BinaryIO:
-    """A file that a person named, for reading; links are followed. Raises OSError, ValueError.
+    """A file that a person named, for reading; links to files are followed. Raises OSError, ValueError.
 
-    A named pipe is refused: whoever can write beside a file can put one in its place, and nobody need ever write into
-    it. What a shell substitutes (`/dev/fd/…`) has no name in a folder and is read.
+    Pipes, devices and what the kernel shows of processes are refused: whoever can write beside a file can put a link
+    to one in its place. Those that the name itself says (`/dev/stdin`, and `/dev/fd/…` of a shell) are read.
     """
-    real = os.path.realpath(name)
-    if not real.startswith("/dev/fd/") and os.path.exists(real) and stat.S_ISFIFO(os.stat(real).st_mode):
-        raise OSError(errno.EINVAL, "it is a named pipe")
-    return open(name, "rb")
-
-
-_NO_REPLACE = {"linux": ("renameat2", 1), "darwin": ("renameatx_np", 4)}
-
-
-def _rename_new(from_fd: int, source: str, to_fd: int, target: str) -> bool:
-    """Rename unless the target exists, in one system call where the kernel and the file system offer one."""
-    name, flag = _NO_REPLACE.get(sys.platform, ("", 0))
-    if name:
-        import ctypes
-
-        call = getattr(ctypes.CDLL(None, use_errno=True), name, None)
-        if call is not None:
-            if call(from_fd, os.fsencode(source), to_fd, os.fsencode(target), flag) == 0:
-                return True
-            number = ctypes.get_errno()
-            if number == errno.EEXIST:
-                return False
-            if number not in (errno.ENOSYS, errno.EINVAL, errno.ENOTSUP):
-                raise OSError(number, os.strerror(number))
+    if os.path.abspath(name).startswith(_GIVEN):
+        return open(name, "rb")
+    fd = os.open(name, os.O_RDONLY | os.O_NONBLOCK | os.O_NOCTTY | os.O_CLOEXEC)
     try:
-        os.stat(target, dir_fd=to_fd, follow_symlinks=False)
-    except FileNotFoundError:
-        os.rename(source, target, src_dir_fd=from_fd, dst_dir_fd=to_fd)
-        return True
-    return False
+        info = os.fstat(fd)
+        if stat.S_ISFIFO(info.st_mode):
+            raise OSError(errno.EINVAL, "it is a named pipe")
+        if stat.S_ISDIR(info.st_mode):
+            raise IsADirectoryError(errno.EISDIR, os.strerror(errno.EISDIR))
+        if not stat.S_ISREG(info.st_mode) and not _is_null(info):
+            raise OSError(errno.EINVAL, "it is a device")
+        if stat.S_ISREG(info.st_mode) and info.st_dev == _processes():
+            raise OSError(errno.EINVAL, "it is a part of /proc")
+        return os.fdopen(fd, "rb")
+    except BaseException:
+        os.close(fd)
+        raise
+
+
+def _is_null(info: os.stat_result) -> bool:
+    return stat.S_ISCHR(info.st_mode) and info.st_rdev == os.stat(os.devnull).st_rdev
+
+
+def _processes() -> int | None:
+    try:
+        return os.stat("/proc/self/").st_dev if sys.platform == "linux" else None
+    except OSError:
+        return None
 
 
 def write_all(fd: int, data: bytes, name: str) -> None:
@@ -487,5 +514,6 @@ def _read_fd(fd: int, limit: int, hint: int) -> bytes:
     return b"".join(chunks)
 
 
-def _too_large(name: str, size: int, cap: int) -> Finding:
+def too_large(name: str, size: int, cap: int) -> Finding:
+    """The finding for a file above its cap, both in bytes."""
     return error("file_too_large", f"{name} has {size} bytes; at most {cap} are read", where=name)

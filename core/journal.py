@@ -14,13 +14,14 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any, Literal, NamedTuple
 
-from core.files import LINE_CAP, Root, Signature, explain, sign
-from core.finding import Finding, Refused
+from core.files import LINE_CAP, LOG_CAP, Root, Signature, explain, sign, too_large
+from core.finding import Finding, Refused, error
 
 _SEPARATORS = {"\x85": "\\u0085", "\u2028": "\\u2028", "\u2029": "\\u2029"}
 _CHUNK = 1024 * 1024
 _TAIL = 4096
 DEPTH_CAP = 200
+LINES_CAP = 1_000_000
 _NO_BRACKET = re.compile(rb'(?:[^"\[\]{}]++|"(?:[^"\\]++|\\.)*+"?)++', re.DOTALL)
 
 
@@ -127,8 +128,8 @@ def _consume(
 ) -> tuple[Log, hashlib._Hash]:
     """The lines after `mark`, and the digest of everything up to the last `\\n`.
 
-    Of a line above the cap only the beginning is kept in memory, so its length does not matter. With `take` each line
-    goes there and is not kept.
+    Of a line above the cap only the beginning is kept in memory, so its length does not matter. A log of more than
+    `LOG_CAP` bytes or `LINES_CAP` lines is a problem. With `take` each line goes there and is not kept.
     """
     lines: list[Line] = []
     take = take or lines.append
@@ -136,10 +137,16 @@ def _consume(
     held, length = bytearray(), 0
     running = digest.copy()
     try:
-        fd, info = root.open_read(name)
+        fd, info = root.open_read(name, LOG_CAP)
         try:
-            os.lseek(fd, mark.offset, os.SEEK_SET)
+            at = os.lseek(fd, mark.offset, os.SEEK_SET)
             while chunk := os.read(fd, _CHUNK):
+                at += len(chunk)
+                if at > LOG_CAP:
+                    raise Refused(too_large(name, at, LOG_CAP))
+                if number + chunk.count(b"\n") > LINES_CAP:
+                    cause = f"{name} has more than the {LINES_CAP} lines that are read"
+                    raise Refused(error("file_too_large", cause, where=name))
                 pieces = chunk.split(b"\n")
                 for part in pieces[:-1]:
                     size, piece = length + len(part) + 1, part
@@ -174,19 +181,15 @@ def _consume(
 
 def terminated(root: Root, name: str) -> tuple[int, str]:
     """(length, sha256) of the log up to its last `\\n`, without reading a record. Raises Refused or OSError."""
-    fd, _ = root.open_read(name)
-    digest, rest, size = hashlib.sha256(), b"", 0
-    try:
-        while chunk := os.read(fd, _CHUNK):
-            cut = chunk.rfind(b"\n") + 1
-            if cut:
-                digest.update(rest + chunk[:cut])
-                size += len(rest) + cut
-                rest = b""
-            rest += chunk[cut:]
-    finally:
-        os.close(fd)
-    return size, digest.hexdigest()
+    running, whole, size, at = hashlib.sha256(), hashlib.sha256(), 0, 0
+    for chunk in root.pieces(name, 0):
+        cut = chunk.rfind(b"\n") + 1
+        if cut:
+            running.update(chunk[:cut])
+            whole, size = running.copy(), at + cut
+        running.update(chunk[cut:])
+        at += len(chunk)
+    return size, whole.hexdigest()
 
 
 Reset = Literal["gone", "replaced", "truncated", "rewritten"]
@@ -217,6 +220,7 @@ class Follower:
         self._tail = b""
         self._pending = b""
         self._seen: Signature | None = None
+        self._problem: Finding | None = None
         self.mark = EMPTY
 
     def poll(self, take: Take | None = None) -> News:
@@ -228,13 +232,16 @@ class Follower:
             problem = self.root.read(self._name, 0).problem
             return News((), b"", "gone" if known else None, problem)
         if signature == self._seen:
-            return News((), self._pending, None)
+            return News((), self._pending, None, self._problem)
         reset = self._changed(signature)
         if reset is not None:
             self._forget()
         log, self._digest = _consume(self.root, self._name, self.mark, self._digest, take)
         if log.problem is not None:
             self._forget()
+            if log.problem.code == "file_too_large":
+                # Looking again would cost as much again.
+                self._seen, self._problem = signature, log.problem
             return News((), b"", reset or "gone", log.problem)
         self.mark, self._pending, self._seen = log.mark, log.pending, log.signature
         if self.mark.offset > self._cap:
@@ -253,7 +260,7 @@ class Follower:
 
     def _forget(self) -> None:
         self._digest, self._tail, self._seen, self.mark = hashlib.sha256(), b"", None, EMPTY
-        self._pending = b""
+        self._pending, self._problem = b"", None
 
     def _changed(self, signature: Signature) -> Reset | None:
         if self.mark.offset == 0:

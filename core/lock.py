@@ -72,7 +72,9 @@ def folder_lock(root: Root, name: str = LOCK, patience: float = PATIENCE) -> Ite
             _acquire(root, fd, name, deadline, patience)
         text = f"pid {os.getpid()} on {socket.gethostname()}\n".encode()
         try:
-            os.pwrite(fd, text.ljust(80), 0)
+            # A hard link is a file elsewhere, whose text is nobody's to change.
+            if os.fstat(fd).st_nlink == 1:
+                os.pwrite(fd, text.ljust(80), 0)
         except OSError:
             # A full disk must not forbid the lock itself; the name is only a courtesy.
             pass

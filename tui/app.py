@@ -18,7 +18,10 @@ from datetime import timedelta
 from pathlib import Path
 from typing import Any, ClassVar
 
+from textual._context import active_message_pump
 from textual.binding import BindingType
+from textual.css.query import NoMatches
+from textual.dom import DOMNode
 from textual.message import Message
 from textual.notifications import SeverityLevel
 from textual.screen import Screen
@@ -395,6 +398,14 @@ class ConsoleApp(Navigation):
             return False
 
     # The end.
+
+    def _handle_exception(self, error: Exception) -> None:
+        """A screen that is closed before it has begun gets no children, and asks for them all the same: no fault."""
+        asking = active_message_pump.get(None)
+        nodes = asking.ancestors_with_self if isinstance(asking, DOMNode) else []
+        if isinstance(error, NoMatches) and any(node._closing or node._pruning for node in nodes):
+            return
+        super()._handle_exception(error)
 
     def _fatal_error(self) -> None:
         """An unexpected fault: its details are kept in a file, a sentence is printed."""

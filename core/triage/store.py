@@ -20,7 +20,7 @@ from pydantic import ValidationError
 
 from core import journal
 from core.clock import SYSTEM, Clock, parse, stamp
-from core.files import Root, sha256
+from core.files import LINE_CAP, Root, sha256
 from core.finding import Finding, Refused, error, errors, warning
 from core.governance import boundary
 from core.governance.boundary import Receipt
@@ -124,7 +124,8 @@ def _chunks(root: Root) -> Iterator[bytes]:
     try:
         for piece in root.pieces(OBSERVATIONS, 0):
             whole, newline, rest_of = (rest + piece).rpartition(b"\n")
-            rest = rest_of
+            # A line without an end is damaged whatever it holds; carrying all of it costs its length squared.
+            rest = rest_of[: LINE_CAP + 1]
             if newline:
                 yield whole
     except OSError as exc:

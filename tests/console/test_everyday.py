@@ -19,11 +19,14 @@ from tui.forms.delegation import LaunchForm
 from tui.forms.escalation import AnswerForm
 from tui.forms.gate import GateForm
 from tui.forms.workflow import AbortForm, StartForm
+from tui.screens.collaboration import CollaborationScreen
+from tui.screens.inbox import InboxScreen
 from tui.screens.new import NewScreen
 from tui.screens.run import RunScreen
 from tui.screens.workflows import WorkflowsScreen
 from tui.when import when
 from tui.widgets.rows import Cell, Column, Heading, Row, RowList
+from tui.widgets.text import aligned
 
 
 @pytest.fixture
@@ -223,3 +226,90 @@ def test_moments_are_relative_first_and_always_in_one_form() -> None:
     assert when((now - timedelta(0)).isoformat(), now) == "0 s ago (2026-03-01T09:00:00Z)"
     assert when("some day\x1b[2J", now).isprintable()
     assert when(None, now) == ""
+
+
+@pytest.mark.parametrize(("key", "kind"), [("s", StartForm), ("a", AnswerForm), ("x", AbortForm)])
+async def test_a_form_of_a_workflow_says_as_whom(
+    tmp_path: Path, clock: Any, console: Any, until: Any, text: Any, key: str, kind: type[DeedForm]
+) -> None:
+    root = WorkflowRoot(tmp_path / "work", clock, more="on_escalate: {wait: item, deadline: 2h}\n")
+    root.start()
+    root.reply(0, FAILED)
+    app = console(root.path, me="ana")
+    async with app.run_test(size=(60, 15), notifications=True) as pilot:
+        await until(pilot, lambda: app.complete)
+        await pilot.press("4")
+        await until(pilot, lambda: isinstance(app.base, WorkflowsScreen) and app.base.rows.row is not None)
+        screen = await form(pilot, until, key, kind)
+        await until(pilot, lambda: f"{screen.HEADING} as ana, " in text(app))
+
+
+async def test_a_form_of_a_plan_says_as_whom(bench: Bench, app: Any, until: Any, text: Any) -> None:
+    bench.begin("T-mark")
+    bench.launch("one")
+    console = app()
+    async with console.run_test(size=(60, 15), notifications=True) as pilot:
+        await to(pilot, await ready(pilot, until, 2), "T-mark")
+        screen = await form(pilot, until, "l", LaunchForm)
+        await until(pilot, lambda: f"{screen.HEADING} as ana, " in text(console))
+
+
+async def test_titles_of_tasks_begin_in_one_column(bench: Bench, app: Any, until: Any, drawn: Any) -> None:
+    bench.begin("T-mark")
+    console = app()
+    async with console.run_test(size=(120, 36), notifications=True) as pilot:
+        await ready(pilot, until, 2)
+        lines = drawn(console)
+        names = {"T-mark": "Marked", "T-plain": "Unmarked"}
+        places = {
+            name: next(line.index(title) for line in lines if f" {name} " in line) for name, title in names.items()
+        }
+        assert len(set(places.values())) == 1, places
+
+
+def test_names_are_filled_up_to_the_widest_that_is_not_too_long() -> None:
+    assert aligned(["a", "bcd", "x" * 9], 8) == {"a": "a  ", "bcd": "bcd", "x" * 9: "x" * 9}
+    assert aligned(["日", "abc"], 8) == {"日": "日 ", "abc": "abc"}
+    assert aligned([], 8) == {}
+
+
+async def test_at_120_cells_an_inbox_says_why(make_folder: Any, console: Any, until: Any) -> None:
+    make_folder()
+    app = console(me="server")
+    async with app.run_test(size=(120, 36), notifications=True) as pilot:
+        await until(pilot, lambda: app.complete and isinstance(app.base, InboxScreen) and app.base.rows.row is not None)
+        long = Row("long", (*(Cell("word " * 20) for _ in range(6)),))
+        app.base.rows.set_rows([long])
+        await pilot.pause()
+        room = app.base.rows.content_size.width
+        assert app.base.rows.widths(room)[-1] >= 20
+
+
+async def test_a_toast_covers_neither_the_filter_nor_its_count(
+    make_folder: Any, console: Any, until: Any, drawn: Any
+) -> None:
+    make_folder()
+    app = console(me="server")
+    async with app.run_test(size=(80, 24), notifications=True) as pilot:
+        await until(
+            pilot, lambda: app.complete and app.base is not None and app.base.query_one(RowList).row is not None
+        )
+        app.notify("something that happened " * 6, timeout=60)
+        await until(pilot, lambda: any("something that happened" in line for line in drawn(app)))
+        await pilot.press("slash", "e")
+        await until(pilot, lambda: any(line.rstrip().endswith("1 shown") for line in drawn(app)))
+        assert any("something that happened" in line for line in drawn(app))
+
+
+async def test_what_says_which_key_fills_it_names_the_key_of_the_keymap(
+    make_folder: Any, console: Any, until: Any, text: Any
+) -> None:
+    (make_folder() / "review.md").unlink()
+    app = console(me="nobody-here", keymap={"review": "Y", "new": "K", "collaborations": "L"})
+    async with app.run_test(size=(80, 24), notifications=True) as pilot:
+        await until(pilot, lambda: app.complete)
+        await until(pilot, lambda: "L shows every collaboration, K starts a new one, ? shows every key." in text(app))
+        await pilot.press("L", "enter")
+        await until(pilot, lambda: isinstance(app.base, CollaborationScreen) and app.base.view is not None)
+        app.base.go_tab("review.md")
+        await until(pilot, lambda: "A reviewer writes one: Y." in text(app))

@@ -26,10 +26,13 @@ from textual._styles_cache import StylesCache
 from core.acp.templates import initialize
 from tests.conftest import FixedClock, MakeFolder, console_script
 from tests.console.pty_driver import PtyConsole, environment
+from tests.console.workflow_root import WorkflowRoot
 from tests.tables import publish
 from tests.unit.core.workflow.stage import lay, spec
 from tui.app import ConsoleApp
+from tui.screens.choose import ChooseScreen
 from tui.screens.collaboration import CollaborationScreen
+from tui.screens.run import RunScreen
 
 HALF_AN_HOUR = 1800.0
 WARM_AFTER = 200.0
@@ -163,6 +166,7 @@ def test_nothing_grows(tmp_path: Path, own_home: Any) -> None:
             for _ in range(4 if gone >= WARM_AFTER else round(rest / QUICK)):
                 console.press(next(keys))
                 time.sleep(rest / 4 if gone >= WARM_AFTER else QUICK)
+            assert console.process.poll() is None, f"it ended after {gone:.0f} s:\n{console.text}"
             # The screen's bytes are of no use here.
             console.output.clear()
             found["console"].append(Figures.of(console.process.pid))
@@ -199,6 +203,25 @@ async def test_closed_screens_leave_nothing(
             await pilot.pause()
         # A screen that closes may be drawn once more on its way out; nothing of those before it is there.
         assert held[-1] <= held[2] + 5, held
+
+
+async def test_a_screen_that_is_closed_before_it_has_begun_is_no_fault(
+    console: Callable[..., ConsoleApp], make_folder: MakeFolder, until: Any, clock: Any
+) -> None:
+    talk = make_folder("talk")
+    root = WorkflowRoot(talk.parent / "flow", clock)
+    run_id = root.start()
+    app = console(me="reader")
+    async with app.run_test(size=(120, 36)) as pilot:
+        await until(pilot, lambda: app.complete)
+        for _ in range(3):
+            for screen in (CollaborationScreen(talk), RunScreen(root.path, run_id), ChooseScreen("who", [])):
+                app.push_screen(screen)
+                app.pop_screen()
+                await pilot.pause()
+        await pilot.press("2")
+        await until(pilot, lambda: app.current_mode == "collaborations")
+    assert not app.return_code
 
 
 def test_what_grows_would_be_told() -> None:

@@ -63,11 +63,14 @@ class DeedForm(ModalScreen[str | None]):
             super().__init__()
             self.saved = saved
 
-    def __init__(self, root: Path, subject: str, drafts: Drafts, clock: Clock, place: str | None = None) -> None:
-        """`root` is the folder that it is about; `place`, else the subject, stands beside the heading."""
+    def __init__(
+        self, root: Path, subject: str, drafts: Drafts, clock: Clock, place: str | None = None, by: str | None = None
+    ) -> None:
+        """`root` is the folder that it is about; `by` and `place`, else the subject, stand beside the heading."""
         super().__init__()
         self.root, self.subject, self.clock = root, subject, clock
-        self._place, self._drafts = subject if place is None else place, drafts
+        place = subject if place is None else place
+        self._place, self._drafts = f"as {by}, {place}" if by else place, drafts
         self._count, self._pending, self._over, self._restored = 0, False, False, False
         self._dirty = False
         self._begun: dict[str, object] = {}

@@ -62,7 +62,7 @@ class LaunchForm(DeedForm):
             self.known = dict(known)
 
     def __init__(self, view: PlanView, task: str, me: str, drafts: Drafts, world: World) -> None:
-        super().__init__(view.path, view.name, drafts, world.clock, f"{view.name}, as {me}")
+        super().__init__(view.path, view.name, drafts, world.clock, view.name, me)
         self.view, self.me, self.world = view, me, world
         self._wanted, self._plan = task, view.place
         self._known: dict[str, Addon] = dict(addons.shipped())
@@ -243,7 +243,7 @@ class EndForm(DeedForm):
     OPERATION: ClassVar[str] = ""
 
     def __init__(self, view: PlanView, row: Row, me: str, drafts: Drafts, world: World) -> None:
-        super().__init__(view.path, row.delegation_id, drafts, world.clock, f"{row.delegation_id}, as {me}")
+        super().__init__(view.path, row.delegation_id, drafts, world.clock, row.delegation_id, me)
         self.row, self.me, self.world = row, me, world
         self._plan = view.place
 

@@ -98,7 +98,7 @@ class AnswerForm(DeedForm):
     def __init__(self, desk: Workflows, entries: Sequence[Entry], by: str, drafts: Drafts) -> None:
         """`entries` is never empty; they share a cause, so that the first speaks for all."""
         many = f" and {len(entries) - 1} more" if len(entries) > 1 else ""
-        super().__init__(desk.root, entries[0].id + many, drafts, desk.clock)
+        super().__init__(desk.root, entries[0].id + many, drafts, desk.clock, by=by)
         self.desk, self.entries, self.by = desk, tuple(entries), by
         self._made = view.entry_view(desk.world, entries[0], desk.root)
         self._key = f"console-{secrets.token_hex(8)}"

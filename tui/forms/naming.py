@@ -27,7 +27,7 @@ class NamingForm(DeedForm):
     """About one minted code of a workspace. Dismissed with what was done, or None."""
 
     def __init__(self, root: Path, seen: Seen, catalog: Catalog, by: str | None, drafts: Drafts, clock: Clock) -> None:
-        super().__init__(root, seen.code, drafts, clock)
+        super().__init__(root, seen.code, drafts, clock, by=by)
         self.seen, self.catalog, self.by = seen, catalog, by
 
 

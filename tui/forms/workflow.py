@@ -54,7 +54,7 @@ class StartForm(DeedForm):
     FORM: ClassVar[str] = "start"
 
     def __init__(self, desk: Workflows, by: str, drafts: Drafts, wanted: str = "") -> None:
-        super().__init__(desk.root, desk.root.name, drafts, desk.clock)
+        super().__init__(desk.root, desk.root.name, drafts, desk.clock, by=by)
         self.desk, self.by, self._wanted = desk, by, wanted
 
     def fields(self) -> list[Field]:
@@ -179,7 +179,7 @@ class AbortForm(DeedForm):
     FORM: ClassVar[str] = "abort"
 
     def __init__(self, desk: Workflows, run_id: str, by: str, drafts: Drafts) -> None:
-        super().__init__(desk.root, run_id, drafts, desk.clock)
+        super().__init__(desk.root, run_id, drafts, desk.clock, by=by)
         self.by = by
 
     def fields(self) -> list[Field]:
@@ -247,7 +247,7 @@ class ApproveForm(DeedForm):
     FORM: ClassVar[str] = "approve"
 
     def __init__(self, desk: Workflows, proposal: ProposalView, by: str, drafts: Drafts) -> None:
-        super().__init__(desk.root, proposal.id, drafts, desk.clock)
+        super().__init__(desk.root, proposal.id, drafts, desk.clock, by=by)
         self.desk, self.proposal, self.by = desk, proposal, by
 
     def fields(self) -> list[Field]:

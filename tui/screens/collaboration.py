@@ -22,6 +22,7 @@ from tui.desk import FolderView
 from tui.editing import edit
 from tui.forms.drafts import Drafts
 from tui.legal import Context
+from tui.screens.documents import EMPTY, FIRST, FIRST_FOR, NAMES, widget_id
 from tui.screens.find import FindBar
 from tui.screens.frame import ActionBar, bindings, home
 from tui.screens.panes import (
@@ -45,34 +46,7 @@ from tui.widgets.log import LogView
 from tui.widgets.rail import PhaseRail
 from tui.widgets.rows import RowList
 
-NAMES = {
-    "proposal.md": ("Proposal", "Prop"),
-    "review.md": ("Review", "Rev"),
-    "decisions.md": ("Decisions", "Dec"),
-    "readiness.md": ("Readiness", "Ready"),
-    "conclusion.md": ("Conclusion", "Concl"),
-}
 DELIVERABLES, LOG, FINDINGS, NOW = "deliverables", "log", "findings", "now"
-FIRST = {
-    "decision_review": "decisions.md",
-    "readiness_check": "readiness.md",
-    "completed": "conclusion.md",
-    "revising": "review.md",
-}
-"""The document that somebody who opens a folder in this phase wants first; else the proposal."""
-
-FIRST_FOR = {"question_classified": "readiness.md", "completed": "conclusion.md"}
-EMPTY = {
-    "proposal.md": "No proposal yet. Its owner writes it: e.",
-    "review.md": "No review yet. A reviewer writes one: r.",
-    "decisions.md": "No decision yet. The owner writes them: e.",
-    "readiness.md": "No question yet. The owner classifies them: c.",
-    "conclusion.md": "No conclusion yet. The owner writes it: C.",
-}
-
-
-def _widget_id(name: str) -> str:
-    return f"doc-{name.removesuffix('.md')}"
 
 
 class CollaborationScreen(Searching, Stepping):
@@ -99,7 +73,7 @@ class CollaborationScreen(Searching, Stepping):
                 with ContentSwitcher(initial="loading", id="panes"):
                     yield Loading()
                     for name in DOCUMENTS:
-                        yield DocumentView(id=_widget_id(name), classes="framed")
+                        yield DocumentView(id=widget_id(name), classes="framed")
                     yield DeliverablesPane(id=DELIVERABLES)
                     with Vertical(id=LOG):
                         yield LogView(id="whole-log", classes="framed")
@@ -270,22 +244,26 @@ class CollaborationScreen(Searching, Stepping):
         if view is None:
             return
         if self._tab in NAMES:
-            pane = self.query_one(f"#{_widget_id(self._tab)}", DocumentView)
+            pane = self.query_one(f"#{widget_id(self._tab)}", DocumentView)
             mark = view.marks.get(self._tab)
             changes = Changes(mark.added, mark.removed, mark.since) if mark is not None else None
-            hint = "" if view.past is not None else EMPTY[self._tab]
+            said, wanted = EMPTY[self._tab]
+            keys = self.console_app.keys
+            hint = "" if view.past is not None else f"{said}: {keys.shown(BY_ID[wanted])}."
             pane.show(view.snapshot.document(self._tab), changes, hint)
             pane.border_title = Text(self._tab)
             title = pane.changes_title
             if title.plain and self._tab in view.editable:
                 title = Text.assemble(title, (f" {glyphs(self.app).dot} ", palette(self.app).muted))
-            pane.border_subtitle = Text.assemble(title, "e edit" if self._tab in view.editable else "")
+            pane.border_subtitle = Text.assemble(
+                title, f"{keys.shown(BY_ID['edit'])} edit" if self._tab in view.editable else ""
+            )
         elif self._tab == DELIVERABLES:
             self.query_one(DeliverablesPane).show(view)
         elif self._tab == FINDINGS:
             self.query_one(FindingsPane).show(view.findings)
         self._show_log("whole-log" if self._tab == LOG else "strip", view)
-        name = _widget_id(self._tab) if self._tab in NAMES else self._tab
+        name = widget_id(self._tab) if self._tab in NAMES else self._tab
         switcher = self.query_one(ContentSwitcher)
         changed = switcher.current != name
         switcher.current = name
@@ -311,7 +289,7 @@ class CollaborationScreen(Searching, Stepping):
     def pane_view(self) -> Widget | None:
         """The widget of the current tab that takes the focus and is searched."""
         if self._tab in NAMES:
-            return self.query_one(f"#{_widget_id(self._tab)}", DocumentView)
+            return self.query_one(f"#{widget_id(self._tab)}", DocumentView)
         if self._tab == LOG:
             return self.query_one("#whole-log", LogView)
         if self._tab == DELIVERABLES:
@@ -417,7 +395,7 @@ class CollaborationScreen(Searching, Stepping):
         if name in NAMES:
             self.go_tab(name)
             if event.name == "review_submitted" and event.seq is not None:
-                self.query_one(f"#{_widget_id(name)}", DocumentView).find(f"seq {event.seq}")
+                self.query_one(f"#{widget_id(name)}", DocumentView).find(f"seq {event.seq}")
         elif DELIVERABLES in self._tab_ids():
             self.go_tab(DELIVERABLES)
             self.query_one("#deliverable-rows", RowList).move_to_id(name)
@@ -438,7 +416,7 @@ class CollaborationScreen(Searching, Stepping):
         if name in NAMES:
             self.go_tab(name)
             if line is not None:
-                self.query_one(f"#{_widget_id(name)}", DocumentView).go_to_source(line)
+                self.query_one(f"#{widget_id(name)}", DocumentView).go_to_source(line)
         elif name == "events.jsonl":
             self.go_tab(LOG)
             if line is not None:

@@ -24,7 +24,7 @@ class DeclareScreen(DeedForm):
     FORM = "declare"
 
     def __init__(self, path: Path, participant: str, drafts: Drafts, clock: Clock) -> None:
-        super().__init__(path, participant, drafts, clock, f"as {participant}, in {path}")
+        super().__init__(path, participant, drafts, clock, f"in {path}", participant)
 
     def fields(self) -> list[Field]:
         types = [Choice(name, name) for name in DELIVERABLE_TYPES]

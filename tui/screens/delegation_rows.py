@@ -15,9 +15,12 @@ from core.delegation.view import TaskLine, Timeline, roll_up
 from tui.screens import delegated
 from tui.widgets.glyphs import State
 from tui.widgets.rows import Cell, Heading, Row
+from tui.widgets.text import aligned
 
 TASK, DELEGATION, PLAN = "task", "delegation", "plan"
 LOST = "no task of this contract"
+ID_CELLS = 16
+"""A task id that is longer than this is whole, too, but nobody is aligned to it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -76,6 +79,7 @@ def plan_rows(view: PlanView, timeline: Timeline, asked: Asked) -> Drawn:
     for one in timeline.rows:
         of_task.setdefault(one.task, []).append(one)
     known = {task.id for task in timeline.tasks}
+    names = aligned([task.id for task in timeline.tasks], ID_CELLS)
     groups: list[tuple[TaskLine | None, list[Delegation]]] = [
         (task, of_task.get(task.id, [])) for task in timeline.tasks
     ]
@@ -87,7 +91,7 @@ def plan_rows(view: PlanView, timeline: Timeline, asked: Asked) -> Drawn:
         task_id = task.id if task is not None else ""
         name = row_id(TASK, view.path, task_id)
         spots[name] = Spot(TASK, view.path, task_id)
-        rows.append(_task_row(name, task, listed, timeline))
+        rows.append(_task_row(name, task, names.get(task_id, ""), listed, timeline))
         for one in kept:
             name = row_id(DELEGATION, view.path, one.delegation_id)
             spots[name] = Spot(DELEGATION, view.path, one.delegation_id)
@@ -131,9 +135,9 @@ def _wanted(row: Delegation, task: TaskLine | None, plan: str, asked: Asked) -> 
     return _named(task, plan, asked) or asked.needle in "\n".join(words).casefold()
 
 
-def _task_row(name: str, task: TaskLine | None, listed: list[Delegation], timeline: Timeline) -> Row:
+def _task_row(name: str, task: TaskLine | None, shown: str, listed: list[Delegation], timeline: Timeline) -> Row:
     state, word = delegated.TASKS[task.status] if task is not None else (State.WARN, "unknown")
-    title = f"{task.id}  {task.title}" if task is not None else LOST
+    title = f"{shown}  {task.title}" if task is not None else LOST
     refused = sum(item.task == task.id for item in timeline.refusals) if task is not None else 0
     said = ", ".join(filter(None, (delegated.rolled(roll_up(listed)), f"{refused} refused" if refused else "")))
     return Row(name, (Cell(word, state), Cell(""), Cell(title), Cell(""), Cell(said, role="muted")))

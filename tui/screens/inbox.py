@@ -38,8 +38,8 @@ class InboxScreen(ListScreen):
     COLUMNS = (
         Column("state", min=11, max=11),
         AGE,
-        Column("title", min=20, max=48, grow=1),
-        Column("action", min=20, max=30, priority=1),
+        Column("title", min=20, max=30, grow=1),
+        Column("action", min=20, max=24, priority=1),
         Column("who", min=10, max=14, priority=4),
         Column("why", min=12, max=60, grow=2, priority=5),
     )
@@ -113,7 +113,7 @@ class InboxScreen(ListScreen):
         if not app.complete:
             text.append("  reading", colours.muted)
         elif app.who.anywhere() is None and app.items:
-            text.append("  what waits for anybody; press w to say who you are", colours.muted)
+            text.append(f"  what waits for anybody; press {self._key('who')} to say who you are", colours.muted)
         elif app.first_time:
             keys = ", ".join(f"{key} {what}" for key, what in self._hints())
             text.append(f"  new here? {keys}", colours.muted)
@@ -123,16 +123,18 @@ class InboxScreen(ListScreen):
 
     def _hints(self) -> list[tuple[str, str]]:
         """The three keys that somebody needs first."""
-        keys = self.console_app.keys
         known = (("open", "opens"), ("next-waiting", "goes to what waits for you"), ("help", "shows every key"))
-        return [(keys.shown(BY_ID[name]), what) for name, what in known]
+        return [(self._key(name), what) for name, what in known]
+
+    def _key(self, action: str) -> str:
+        return self.console_app.keys.shown(BY_ID[action])
 
     def detail(self, id: str) -> Text:
         colours = palette(self.app)
         if id.startswith(_FOLDED):
             count = len(self._folded.get(id.removeprefix(_FOLDED), ()))
             text = Text.assemble((f"{count} items share one cause.", colours.text), no_wrap=True, overflow="ellipsis")
-            text.append("\nenter or f unfolds them; each is answered on its own", colours.muted)
+            text.append(f"\nenter or {self._key('fold')} unfolds them; each is answered on its own", colours.muted)
             return text
         item = self.item(id)
         if item is None:
@@ -210,7 +212,10 @@ class InboxScreen(ListScreen):
             return "Reading the folders"
         me = app.who.anywhere()
         who = f"for {inert(me)}" if me else "for anybody"
-        return f"Nothing waits {who}.\n2 shows every collaboration, c starts a new one, ? shows every key."
+        every, new, keys = self._key("collaborations"), self._key("new"), self._key("help")
+        return (
+            f"Nothing waits {who}.\n{every} shows every collaboration, {new} starts a new one, {keys} shows every key."
+        )
 
 
 def _row_id(item: InboxItem) -> str:

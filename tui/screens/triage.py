@@ -23,6 +23,7 @@ from core.triage import rules
 from core.triage.model import Entry, Report, Seen
 from core.triage.view import entries
 from tui.action import TRIAGE
+from tui.actions import BY_ID
 from tui.forms.drafts import Drafts
 from tui.forms.fields import AREA_CAP, SafeArea, editable_text
 from tui.forms.naming import AliasForm, NamingForm, PromoteForm, recording
@@ -309,7 +310,8 @@ class TriageScreen(ListScreen):
         if seen.target is not None:
             made.put("settled", f"{seen.status}: {seen.target}")
         elif seen.status == "recurring":
-            made.put("waits", "for a name: p promotes it to a code, a makes it mean one that exists")
+            promote, alias = (self.console_app.keys.shown(BY_ID[name]) for name in ("promote", "alias"))
+            made.put("waits", f"for a name: {promote} promotes it to a code, {alias} makes it mean one that exists")
         now = self.console_app.clock.now()
         made.put("sightings", f"{seen.sightings}" + (f", the last by {seen.by}" if seen.by else ""))
         made.put("first", when(seen.first_seen, now))

@@ -118,10 +118,14 @@ def say_entry(
         made.command("command", f"collab escalation show {entry.id} --root {quoted(desk.root)}")
 
 
-def say_fold(made: Sheet, desk: Workflows, entries: Sequence[Entry], colours: Palette, signs: Glyphs) -> None:
-    """A row that stands for several questions."""
+def say_fold(
+    made: Sheet, desk: Workflows, entries: Sequence[Entry], keys: tuple[str, str], colours: Palette, signs: Glyphs
+) -> None:
+    """A row that stands for several questions; `keys` answer and unfold them."""
+    answers, unfolds = keys
     made.put("asked", [f"{one.id}  {one.question}" for one in entries], colours.strong)
-    made.title(f"{len(entries)} questions share one cause: a answers them together, each on its own; f unfolds them")
+    said = f"{len(entries)} questions share one cause: {answers} answers them together, each on its own"
+    made.title(f"{said}; {unfolds} unfolds them")
     made.gap()
     say_entry(made, desk, entries[0], colours, signs)
 

@@ -19,6 +19,7 @@ from core.workflow.view import RunRow
 from core.workflow.view_inbox import item_id
 from tui.action import WORKFLOWS
 from tui.action_workflow import Picked
+from tui.actions import BY_ID
 from tui.forms.deeds import DeedForm
 from tui.forms.drafts import Drafts
 from tui.legal import Context
@@ -258,7 +259,9 @@ class WorkflowsScreen(ListScreen):
         kind, desk, name = picked
         learning = desk.world.learning
         if kind == rows.FOLD:
-            sheets.say_fold(made, desk, self._folded[f"{desk.root}\n{name}"][1], colours, signs)
+            shown = self.console_app.keys
+            keys = shown.shown(BY_ID["answer"]), shown.shown(BY_ID["fold"])
+            sheets.say_fold(made, desk, self._folded[f"{desk.root}\n{name}"][1], keys, colours, signs)
         elif kind == rows.ENTRY and (entry := desk.world.entry(name)) is not None:
             sheets.say_entry(made, desk, entry, colours, signs)
         elif kind == rows.RUN and (run := desk.row(name)) is not None:

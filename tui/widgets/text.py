@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import shlex
+from collections.abc import Sequence
 
 from rich.cells import cell_len, set_cell_size
 from rich.console import Console
@@ -48,6 +49,12 @@ def pad(text: str, width: int, align: str = "left") -> str:
     shown = fit_str(text, width)
     space = " " * (width - cell_len(shown))
     return space + shown if align == "right" else shown + space
+
+
+def aligned(names: Sequence[str], limit: int) -> dict[str, str]:
+    """Each name filled up to the widest that has at most `limit` cells; a longer one stays as it is, whole."""
+    width = max((size for name in names if (size := cell_len(inert(name))) <= limit), default=0)
+    return {name: name + " " * max(0, width - cell_len(inert(name))) for name in names}
 
 
 def wrap(text: str, width: int) -> list[str]:

@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 
 from core import files
-from core.files import Root, parts_of, set_fault
+from core.files import LOG_CAP, Root, open_named, parts_of, set_fault
 from core.finding import Refused
 
 
@@ -303,3 +303,94 @@ def test_a_tree_is_removed_with_links_as_links(root: Root, tmp_path: Path) -> No
     assert not (root.path / "file").exists()
     with pytest.raises(Refused):
         root.remove_tree("../outside.txt")
+
+
+@pytest.mark.parametrize("mode", [0o4777, 0o2755, 0o1644])
+def test_a_replaced_file_lets_nobody_act_as_its_owner(root: Root, mode: int) -> None:
+    """Who replaces a file owns it: a bit that somebody set on the old one would act with the rights of this one."""
+    root.replace("doc.md", b"")
+    (root.path / "doc.md").chmod(mode)
+    root.replace("doc.md", b"")
+    assert stat.S_IMODE((root.path / "doc.md").stat().st_mode) == mode & 0o777
+
+
+def test_a_file_that_has_another_name_elsewhere_is_not_changed_in_place(
+    root: Root, tmp_path_factory: pytest.TempPathFactory
+) -> None:
+    outside = tmp_path_factory.mktemp("outside") / "mine"
+    outside.write_bytes(b"kept\n")
+    os.link(outside, root.path / "log.jsonl")
+    for act in (lambda: root.append("log.jsonl", b"more\n"), lambda: root.truncate("log.jsonl", 0)):
+        with pytest.raises(Refused, match="is a file elsewhere too"):
+            act()
+    root.replace("log.jsonl", b"new\n")
+    assert outside.read_bytes() == b"kept\n"
+    root.append("log.jsonl", b"more\n")
+    assert root.read("log.jsonl").data == b"new\nmore\n"
+
+
+def test_a_sweep_is_bounded_and_goes_on_next_time(root: Root, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(files, "SWEPT", 3)
+    (root.path / ".collab").mkdir()
+    for number in range(5):
+        (root.path / f".collab/tmp-1-0000000{number}").touch()
+    root.sweep(locked=True)
+    assert len(root.names(".collab")) == 2
+    root.sweep(locked=True)
+    assert root.names(".collab") == []
+
+
+def test_a_stream_of_holes_is_refused_at_its_size(root: Root) -> None:
+    (root.path / "log").touch()
+    os.truncate(root.path / "log", LOG_CAP)
+    fd, _ = root.open_read("log", LOG_CAP)
+    os.close(fd)
+    os.truncate(root.path / "log", LOG_CAP + 1)
+    with pytest.raises(Refused, match="at most"):
+        next(root.pieces("log", 0))
+
+
+def test_a_stream_that_grows_while_it_is_read_ends(root: Root, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(files, "LOG_CAP", 4)
+    (root.path / "log").write_bytes(b"1234")
+    read = root.pieces("log", 0)
+    assert next(read) == b"1234"
+    root.append("log", b"5")
+    with pytest.raises(Refused, match="at most"):
+        next(read)
+
+
+@pytest.mark.parametrize(
+    ("target", "reason"),
+    [
+        ("/dev/zero", "it is a device"),
+        ("/proc/self/environ", "it is a part of /proc"),
+        ("/proc/self/fd/PIPE", "it is a named pipe"),
+    ],
+)
+def test_a_link_that_a_person_names_leads_to_files_only(tmp_path: Path, target: str, reason: str) -> None:
+    """Its name says a file; whoever may write beside it chose what it leads to."""
+    if not Path(target).parent.exists():
+        pytest.skip("needs /proc")
+    read, write = os.pipe()
+    try:
+        (tmp_path / "text").symlink_to(target.replace("PIPE", str(read)))
+        with pytest.raises(OSError, match=reason):
+            open_named(tmp_path / "text")
+        os.write(write, b"said")
+        with open_named(f"/dev/fd/{read}") as given:
+            assert given.read(4) == b"said"
+    finally:
+        os.close(read)
+        os.close(write)
+
+
+def test_a_link_to_a_file_or_to_nothing_is_read(tmp_path: Path) -> None:
+    (tmp_path / "file").write_bytes(b"text")
+    (tmp_path / "link").symlink_to(tmp_path / "file")
+    (tmp_path / "nothing").symlink_to(os.devnull)
+    for name, text in (("link", b"text"), ("nothing", b"")):
+        with open_named(tmp_path / name) as given:
+            assert given.read() == text
+    with pytest.raises(IsADirectoryError):
+        open_named(tmp_path)

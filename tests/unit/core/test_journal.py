@@ -11,8 +11,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from core import journal
+from core import files, journal
 from core.files import LINE_CAP, Root, sha256
+from core.finding import Refused
 from core.journal import DEPTH_CAP, EMPTY, Follower, Mark, decode, encode, prefix_matches, read
 
 LOG = "log.jsonl"
@@ -366,3 +367,43 @@ def test_marks(root: Root, log: Path) -> None:
     assert not prefix_matches(root, LOG, Mark(0, 10_000, 2, mark.digest))
     assert not prefix_matches(root, LOG, Mark(0, mark.offset, 2, sha256(b"other")))
     assert not prefix_matches(root, "missing", mark)
+
+
+def test_a_log_of_holes_costs_nothing(root: Root, log: Path) -> None:
+    """Its length is a finding at once, for who reads it anew and for who follows it, and no accusation of rewriting."""
+    log.write_bytes(records(1))
+    follower = Follower(root, LOG)
+    follower.poll()
+    os.truncate(log, 8 * 1024**4)
+    for news in (follower.poll(), follower.poll()):
+        assert news.problem is not None
+        assert news.problem.code == "file_too_large"
+        assert news.reset in ("gone", None)
+    assert read(root, LOG).problem == news.problem
+    with pytest.raises(Refused, match="at most"):
+        journal.terminated(root, LOG)
+    log.write_bytes(records(1, 2))
+    assert seqs(follower.poll().lines) == [1, 2]
+
+
+def test_a_log_of_too_many_lines_is_read_once(root: Root, log: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(journal, "LINES_CAP", 3)
+    log.write_bytes(records(1, 2, 3))
+    follower = Follower(root, LOG)
+    assert seqs(follower.poll().lines) == [1, 2, 3]
+    log.write_bytes(records(1, 2, 3) + b"x\n")
+    first = follower.poll()
+    assert first.problem is not None
+    assert first.problem.cause == f"{LOG} has more than the 3 lines that are read"
+    monkeypatch.setattr(journal, "_consume", lambda *_: pytest.fail("read again"))
+    assert follower.poll() == journal.News((), b"", None, first.problem)
+
+
+def test_the_terminated_part_of_a_log_does_not_depend_on_chunks(
+    root: Root, log: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    whole = records(1, 2, 3)
+    log.write_bytes(whole + b'{"seq":4')
+    for size in (1, 7, 10_000):
+        monkeypatch.setattr(files, "_PIECE", size)
+        assert journal.terminated(root, LOG) == (len(whole), sha256(whole))

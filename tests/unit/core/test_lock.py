@@ -167,3 +167,15 @@ def test_what_cannot_be_a_lock_is_refused(
         }[kind]
     )
     assert list(outside.iterdir()) == []
+
+
+def test_a_lock_file_that_is_a_file_elsewhere_too_keeps_its_text(
+    root: Root, tmp_path: Path, tmp_path_factory: pytest.TempPathFactory
+) -> None:
+    outside = tmp_path_factory.mktemp("outside") / "mine"
+    outside.write_bytes(b"what a person wrote\n")
+    (tmp_path / ".collab").mkdir()
+    os.link(outside, tmp_path / LOCK)
+    with folder_lock(root, patience=0.0), Root(tmp_path) as other:
+        assert refusal(other).startswith("lock_busy")
+    assert outside.read_bytes() == b"what a person wrote\n"

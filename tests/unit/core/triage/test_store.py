@@ -12,7 +12,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from core.files import set_fault
+from core.files import LINE_CAP, Root, set_fault
 from core.finding import Refused
 from core.governance import boundary
 from core.triage import rules, store, view
@@ -405,3 +405,13 @@ def test_a_receipt_that_cannot_be_written_is_a_warning(place: Place) -> None:
     made = met(place)
     assert [(item.code, item.severity) for item in made.warnings] == [("not_a_folder", "warning")]
     assert made.sightings == 1
+
+
+def test_an_observation_without_an_end_costs_no_more_than_its_length(place: Place) -> None:
+    met(place)
+    log = place.root / store.OBSERVATIONS
+    good = log.read_bytes()
+    log.write_bytes(good + b"x" * (5 * LINE_CAP) + b"\n" + good)
+    with Root(place.root) as root:
+        assert max(len(chunk) for chunk in store._chunks(root)) < 3 * LINE_CAP
+    assert [line.observation is None for line in store.lines(place.root)] == [False, True, False]
