@@ -136,7 +136,7 @@ async def test_a_collaboration_from_proposal_to_conclusion(talk: Path, state: Pa
         for who in ("reader", "server"):
             await form("decision_accepted", who)
             if who == "reader":
-                assert "D1 Cache it" in app.shown()
+                await settle(pilot, lambda: "D1 Cache it" in app.shown())
             made = await append(app, pilot)
         assert made.state.phase == "readiness_check"
 
