@@ -91,19 +91,16 @@ class Leaver:
 
     def _lacking(self, trails: Iterable[Trail]) -> list[Trail]:
         """Without those that are met for the first time and whose receipts are all there: nothing has to be made."""
-        met: list[Trail] = []
-        fresh: list[Trail] = []
-        for trail in trails:
-            (met if self._receipts.made(trail) else fresh).append(trail)
-        if fresh:
-            with Root(self.path, SCRATCH) as root:
-                there = set(root.names(boundary.RECEIPTS))
-            names = {
-                trail.run_id: {f"{boundary.workflow_id(trail.run_id, one.seq)}.json" for one in trail.found}
-                for trail in fresh
-            }
-            met += [trail for trail in fresh if not names[trail.run_id] <= there]
-        return met
+        found = list(trails)
+        if all(self._receipts.made(trail) for trail in found):
+            return found
+        with Root(self.path, SCRATCH) as root:
+            there = set(root.names(boundary.RECEIPTS))
+
+        def whole(trail: Trail) -> bool:
+            return all(f"{boundary.workflow_id(trail.run_id, item.seq)}.json" in there for item in trail.found)
+
+        return [trail for trail in found if self._receipts.made(trail) or not whole(trail)]
 
     def _observed(self, text: str, by: str | None, moment: datetime) -> str:
         return failures.observed(self.path, text, LAYER, by, moment, self._trouble)

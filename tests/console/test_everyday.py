@@ -39,6 +39,22 @@ def kept(app: ConsoleApp) -> list[Path]:
     return sorted((app.user_state.folder / "drafts").glob("*.json"))
 
 
+def asking(tmp_path: Path, clock: Any) -> WorkflowRoot:
+    """A run that asks, with a deadline."""
+    root = WorkflowRoot(tmp_path / "work", clock, more="on_escalate: {wait: item, deadline: 2h}\n")
+    root.start()
+    root.reply(0, FAILED)
+    return root
+
+
+async def on_workflows(pilot: Any, until: Any) -> None:
+    """The Workflows screen, with something on it."""
+    app = pilot.app
+    await until(pilot, lambda: app.complete)
+    await pilot.press("4")
+    await until(pilot, lambda: isinstance(app.base, WorkflowsScreen) and app.base.rows.row is not None)
+
+
 async def look_and_leave(pilot: Any, until: Any) -> None:
     """Through the fields and back, with nothing typed."""
     app = pilot.app
@@ -54,14 +70,9 @@ async def look_and_leave(pilot: Any, until: Any) -> None:
 async def test_a_form_of_a_workflow_that_was_only_looked_at_keeps_no_draft(
     tmp_path: Path, clock: Any, console: Any, until: Any, key: str, kind: type[DeedForm]
 ) -> None:
-    root = WorkflowRoot(tmp_path / "work", clock, more="on_escalate: {wait: item, deadline: 2h}\n")
-    root.start()
-    root.reply(0, FAILED)
-    app = console(root.path, me="ana")
+    app = console(asking(tmp_path, clock).path, me="ana")
     async with app.run_test(size=(100, 40), notifications=True) as pilot:
-        await until(pilot, lambda: app.complete)
-        await pilot.press("4")
-        await until(pilot, lambda: isinstance(app.base, WorkflowsScreen) and app.base.rows.row is not None)
+        await on_workflows(pilot, until)
         await form(pilot, until, key, kind)
         await look_and_leave(pilot, until)
         await form(pilot, until, key, kind)
@@ -156,9 +167,7 @@ async def test_a_step_in_flight_says_for_how_long(
     clock.step(240)
     app = console(root.path, me="ana")
     async with app.run_test(size=(120, 36), notifications=True) as pilot:
-        await until(pilot, lambda: app.complete)
-        await pilot.press("4")
-        await until(pilot, lambda: isinstance(app.base, WorkflowsScreen) and app.base.rows.row is not None)
+        await on_workflows(pilot, until)
         await pilot.press("enter")
         await until(pilot, lambda: isinstance(app.base, RunScreen) and app.base.run_now is not None)
         await until(pilot, lambda: sum("in flight" in line and " 7 m" in line for line in drawn(app)) == 2)
@@ -232,14 +241,9 @@ def test_moments_are_relative_first_and_always_in_one_form() -> None:
 async def test_a_form_of_a_workflow_says_as_whom(
     tmp_path: Path, clock: Any, console: Any, until: Any, text: Any, key: str, kind: type[DeedForm]
 ) -> None:
-    root = WorkflowRoot(tmp_path / "work", clock, more="on_escalate: {wait: item, deadline: 2h}\n")
-    root.start()
-    root.reply(0, FAILED)
-    app = console(root.path, me="ana")
+    app = console(asking(tmp_path, clock).path, me="ana")
     async with app.run_test(size=(60, 15), notifications=True) as pilot:
-        await until(pilot, lambda: app.complete)
-        await pilot.press("4")
-        await until(pilot, lambda: isinstance(app.base, WorkflowsScreen) and app.base.rows.row is not None)
+        await on_workflows(pilot, until)
         screen = await form(pilot, until, key, kind)
         await until(pilot, lambda: f"{screen.HEADING} as ana, " in text(app))
 

@@ -119,7 +119,6 @@ class FormScreen(ModalScreen[Result]):
         self._drafts = drafts
         self._count = 0
         self._dirty = False
-        self._filled: dict[str, object] = {}
         self._pending = False
         self._busy = ""
         self._restored = False
@@ -239,7 +238,6 @@ class FormScreen(ModalScreen[Result]):
         await body.remove_children()
         await body.mount_all(self.fields(self.snapshot))
         self._dirty = False
-        self._filled = self._values()
         self._restored = saved is not None
         if saved is not None:
             for field in self.all_fields:
@@ -295,19 +293,13 @@ class FormScreen(ModalScreen[Result]):
             self._pending = True
             self.set_timer(SAVE_AFTER, self._save)
 
-    def _values(self) -> dict[str, object]:
-        return {field.key: field.value for field in self.all_fields if field.value is not None}
-
     def _save(self) -> None:
         """Keep what is typed; the file is written by a thread of the app, which outlives this screen."""
         self._pending = False
         if not self._dirty or self._drafts is None or not self.is_attached:
             return
         self._dirty = False
-        values = self._values()
-        # What the folder says by itself, taken over by a field a moment late, is nobody's draft.
-        if not self._count and not self._restored and values == self._filled:
-            return
+        values = {field.key: field.value for field in self.all_fields if field.value is not None}
         self._count += 1
         drafts, number, now = self._drafts, self._count, self.clock.now()
         path, form = self.path, self.form_id

@@ -73,7 +73,6 @@ class DeedForm(ModalScreen[str | None]):
         self._place, self._drafts = f"as {by}, {place}" if by else place, drafts
         self._count, self._pending, self._over, self._restored = 0, False, False, False
         self._dirty = False
-        self._begun: dict[str, object] = {}
 
     # What a form is.
 
@@ -119,7 +118,6 @@ class DeedForm(ModalScreen[str | None]):
 
     def on_mount(self) -> None:
         self._frame()
-        self._begun = self._values()
         self.query(Field).first().focus_control()
         self.run_worker(self._load, group="deed", thread=True, exit_on_error=False)
 
@@ -156,18 +154,13 @@ class DeedForm(ModalScreen[str | None]):
             self._pending = True
             self.set_timer(SAVE_AFTER, self._save)
 
-    def _values(self) -> dict[str, object]:
-        return {field.key: field.value for field in self.query(Field) if field.value is not None}
-
     def _save(self) -> None:
         """Keep what is typed; a form that was only looked at keeps nothing."""
         self._pending = False
         if not self._dirty or self._over or not self.is_attached:
             return
         self._dirty = False
-        values = self._values()
-        if not self._count and not self._restored and values == self._begun:
-            return
+        values = {field.key: field.value for field in self.query(Field) if field.value is not None}
         self._count += 1
         save = partial(self._drafts.save, self.root, self.form_id, values, {}, self.clock.now(), self._count)
         # The app outlives this screen.
@@ -186,7 +179,7 @@ class DeedForm(ModalScreen[str | None]):
         body = self.query_one("#fields", VerticalScroll)
         await body.remove_children()
         await body.mount_all(self.fields())
-        self._dirty, self._begun = False, self._values()
+        self._dirty = False
         self._forget()
         self.query(Field).first().focus_control()
         self._frame()
