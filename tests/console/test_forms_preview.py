@@ -19,6 +19,7 @@ from core.lock import folder_lock
 from tests.console.hosts import SIZES, Host, is_inert, running, settle
 from tui.forms.acts import Act, GuidedAct, Writable
 from tui.forms.bar import Bar
+from tui.forms.confirm import ConfirmScreen, Deed
 from tui.forms.preview import DEAF, PreviewScreen
 from tui.forms.receipt import ReceiptView
 
@@ -255,3 +256,25 @@ async def test_a_huge_change_is_cut_and_still_written_whole(
         await pilot.press("enter")
         await settle(pilot, lambda: app.results)
         assert (talk / "review.md").read_text() == text
+
+
+@pytest.mark.parametrize("kind", ["event", "deed"])
+async def test_its_first_moments_begin_when_it_is_shown(talk: Path, ticker: Ticker, clock: Any, kind: str) -> None:
+    """However long it took to come: a key that was pressed before is meant for something else."""
+    done: list[str] = []
+    deed = Deed("here", [("Writes", ["a line"])], "collab x", lambda: done.append("done") or "done")
+    event = PreviewScreen(review(talk), clock=clock, monotonic=ticker)
+    screen = event if kind == "event" else ConfirmScreen(deed, ticker)
+    ticker.value += 10
+    assert screen.deaf
+    before = log(talk)
+    async with running(size=SIZES[0]) as (app, pilot):
+        app.push_screen(screen)
+        await settle(pilot, lambda: app.screen is screen and screen.is_mounted and (kind == "deed" or event.plan))
+        assert screen.deaf
+        await pilot.press("enter")
+        assert (app.screen, log(talk), done) == (screen, before, [])
+        ticker.value += DEAF + 0.01
+        await pilot.press("enter")
+        await settle(pilot, lambda: app.screen is not screen)
+    assert (len(log(talk)) - len(before), done) == ((1, []) if kind == "event" else (0, ["done"]))

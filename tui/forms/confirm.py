@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
@@ -80,7 +81,8 @@ class ConfirmScreen(ModalScreen[str | None]):
     def __init__(self, deed: Deed, monotonic: Callable[[], float] = time.monotonic) -> None:
         super().__init__()
         self._deed, self._monotonic = deed, monotonic
-        self._since = monotonic()
+        # Not shown yet, and so too new, however long that takes.
+        self._since = math.inf
         self._busy = False
 
     def compose(self) -> ComposeResult:
@@ -91,6 +93,7 @@ class ConfirmScreen(ModalScreen[str | None]):
             yield Bar()
 
     def on_mount(self) -> None:
+        self._since = self._monotonic()
         self.app.clear_notifications()
         self._show()
         self.query_one(Pane).focus()

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import time
 from collections.abc import Callable
 from pathlib import Path
@@ -110,7 +111,8 @@ class PreviewScreen(ModalScreen[Result]):
         self.act = act
         self.plan = plan
         self._clock, self._monotonic, self._patience = clock, monotonic, patience
-        self._shown_at = monotonic()
+        # Not shown yet, and so too new, however long that takes.
+        self._shown_at = math.inf
         self._busy = ""
 
     def compose(self) -> ComposeResult:
@@ -120,6 +122,7 @@ class PreviewScreen(ModalScreen[Result]):
             yield Bar()
 
     def on_mount(self) -> None:
+        self._shown_at = self._monotonic()
         # Nothing covers what is about to be written.
         self.app.clear_notifications()
         self.query_one(ReceiptView).focus()
